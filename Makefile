@@ -1,0 +1,75 @@
+# make demo: see it work. The rest is for people who change it; CONTRIBUTING.md explains.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench bench-short setup setup-demo setup-postgres setup-slurm clean
+
+help:
+	@echo 'make demo         a server, a queue and jobs on this machine, in under a minute'
+	@echo 'make test         the whole test suite'
+	@echo 'make check        lint, formatting, types, import contracts'
+	@echo 'make format       let ruff fix what it can'
+	@echo 'make bench        every figure beside a peer, some minutes (bench-short: about one)'
+	@echo 'make clean        remove the environment and all caches'
+
+demo: setup-demo
+	@exec $(BIN)/python demo/demo.py
+
+test: setup setup-postgres
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup-demo setup-slurm
+	@exec $(BIN)/python -m bench
+
+bench-short: setup-demo setup-slurm
+	@exec $(BIN)/python -m bench --short
+
+setup: $(VENV)/.installed-dev
+setup-demo: $(VENV)/.installed-server
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo 'PaddleFlow needs Python 3.11 or newer, and $(PYTHON) was not found: set PYTHON=...' >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "PaddleFlow needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1): set PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || .ci/apt-install 'virtual environments need ensurepip' python3-venv
+	@echo 'creating $(VENV)'
+	@$(PYTHON) -m venv $(VENV)
+
+# A stamp for each set of dependencies: pip runs once, and again when pyproject.toml changes.
+$(VENV)/.installed-server: pyproject.toml | $(BIN)/python
+	@echo 'installing paddleflow into $(VENV)'
+	@$(PIP_INSTALL) -e '.[server]'
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	@echo 'installing paddleflow and its development tools into $(VENV)'
+	@$(PIP_INSTALL) -e '.[dev]'
+	@touch $@
+
+# The store is tested against a real PostgreSQL, started by the tests themselves.
+setup-postgres:
+	@command -v postgres >/dev/null || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 \
+		|| .ci/apt-install 'the tests start a PostgreSQL of their own' postgresql
+
+# The peer of the bench. Without it the bench runs and says that Slurm was not measured.
+setup-slurm:
+	@PATH="$$PATH:/usr/sbin" command -v slurmctld >/dev/null || .ci/apt-install 'the bench compares with Slurm' slurm-wlm munge \
+		|| echo 'going on without Slurm' >&2
+
+clean:
+	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache bench/results build dist

@@ -1,0 +1,1 @@
+"""The edges. Each implements a port, none knows another."""

@@ -1,0 +1,149 @@
+"""Tables in dictionaries, and transactions over them.
+
+A committed state is never changed. A write transaction copies the tables it touches and, when it ends well, its state
+takes the place of the old one; so a reader keeps a consistent view for as long as it likes, and a transaction that
+fails leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar, cast
+
+from paddleflow.domain.clusters import Cluster
+from paddleflow.domain.errors import Conflict, Duplicate, Stale
+from paddleflow.domain.events import Event
+from paddleflow.domain.filesystems import Filesystem
+from paddleflow.domain.flavours import Flavour
+from paddleflow.domain.jobs import Job
+from paddleflow.domain.queries import Page, PageRequest
+from paddleflow.domain.queues import Queue
+from paddleflow.domain.users import Grant, User
+
+Row = TypeVar("Row", bound=User | Grant | Flavour | Cluster | Queue | Filesystem | Job)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything that is committed. ``events`` is shared and only grows; ``event_count`` says how much of it counts."""
+
+    tables: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict)
+    last_seq: Mapping[str, int] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    event_count: int = 0
+
+
+class Transaction:
+    """A state one may change, and the tables it has copied so far."""
+
+    def __init__(self, state: State, *, writable: bool) -> None:
+        self._tables = dict(state.tables)
+        self._last_seq = dict(state.last_seq)
+        self._events = state.events
+        self._own: dict[str, dict[Any, Any]] = {}
+        self._writable = writable
+        self._began_with = state.event_count
+        self.event_count = state.event_count
+
+    def table(self, name: str) -> Mapping[Any, Any]:
+        return self._tables.get(name, {})
+
+    def change(self, name: str) -> dict[Any, Any]:
+        """The table, as this transaction's own."""
+        self._must_be_writable()
+        if name not in self._own:
+            self._own[name] = dict(self.table(name))
+            self._tables[name] = self._own[name]
+        return self._own[name]
+
+    def next_seq(self, name: str) -> int:
+        self._last_seq[name] = self._last_seq.get(name, 0) + 1
+        return self._last_seq[name]
+
+    def append(self, event: Event) -> Event:
+        self._must_be_writable()
+        numbered = replace(event, data=through_json(event.data), seq=self.event_count + 1)
+        self._events.append(numbered)
+        self.event_count += 1
+        return numbered
+
+    def events(self, after: int = 0, limit: int | None = None) -> list[Event]:
+        end = self.event_count if limit is None else min(self.event_count, after + limit)
+        return self._events[max(after, 0) : end]
+
+    @property
+    def appended_events(self) -> bool:
+        return self.event_count > self._began_with
+
+    def result(self) -> State:
+        return State(self._tables, self._last_seq, self._events, self.event_count)
+
+    def undo(self) -> None:
+        """The log of events is the one thing that was changed in place."""
+        del self._events[self._began_with :]
+
+    def _must_be_writable(self) -> None:
+        if not self._writable:
+            raise Conflict("a read view cannot be written to; open a write transaction")
+
+
+def through_json(mapping: Mapping[str, object]) -> dict[str, object]:
+    """What a database would give back; what it could not hold fails here too."""
+    decoded: dict[str, object] = json.loads(json.dumps(dict(mapping), allow_nan=False))
+    return decoded
+
+
+def duplicate(kind: str, name: str) -> Duplicate:
+    return Duplicate(f"{kind} [{name}] exists already", details={"kind": kind, "name": name})
+
+
+class Rows(Generic[Row]):
+    """One table of numbered rows: what every aggregate has in common."""
+
+    def __init__(self, transaction: Transaction, kind: str, key: Callable[[Row], Any]) -> None:
+        self._transaction = transaction
+        self._kind = kind
+        self._key = key
+
+    def find(self, key: Any) -> Row | None:
+        return self._transaction.table(self._kind).get(key)
+
+    def all(self) -> tuple[Row, ...]:
+        rows: list[Row] = list(self._transaction.table(self._kind).values())
+        return tuple(sorted(rows, key=lambda row: row.seq))
+
+    def add(self, row: Row) -> Row:
+        table, key = self._transaction.change(self._kind), self._key(row)
+        id = getattr(row, "id", None)
+        if key in table or (id is not None and any(other.id == id for other in table.values())):
+            raise duplicate(self._kind, key if isinstance(key, str) else "/".join(key))
+        numbers = {"seq": self._transaction.next_seq(self._kind)}
+        if not isinstance(row, Grant):
+            numbers["version"] = 1
+        table[key] = replace(cast(Any, row), **numbers)
+        return cast(Row, table[key])
+
+    def save(self, row: Row) -> Row:
+        table, key = self._transaction.change(self._kind), self._key(row)
+        held = table.get(key)
+        if held is None or isinstance(row, Grant) or held.version != row.version:
+            message = f"{self._kind} [{key}] was changed or deleted by somebody else; read it again"
+            raise Stale(message, details={"kind": self._kind, "name": key})
+        table[key] = replace(row, seq=held.seq, version=row.version + 1)
+        return cast(Row, table[key])
+
+    def delete(self, key: Any) -> None:
+        self._transaction.change(self._kind).pop(key, None)
+
+    def delete_where(self, matches: Callable[[Row], bool]) -> None:
+        table = self._transaction.change(self._kind)
+        for key in [key for key, row in table.items() if matches(row)]:
+            del table[key]
+
+    def page(self, request: PageRequest, matches: Callable[[Row], bool]) -> Page[Row]:
+        found = [row for row in self.all() if row.seq > request.after and matches(row)]
+        if len(found) <= request.limit:
+            return Page(rows=tuple(found), next_after=None)
+        return Page(rows=tuple(found[: request.limit]), next_after=found[request.limit - 1].seq)

@@ -1,0 +1,71 @@
+"""Who may ask what: the whole permission table, in one place.
+
+Three kinds of rule cover every command: root only, owner (or root), anyone who is logged in. Reports and decisions come
+from the platform itself and from nobody else. Reading has the same shape and uses the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import assert_never
+
+from paddleflow.domain import commands
+from paddleflow.domain.errors import Denied, no_access
+from paddleflow.domain.ids import UserName
+from paddleflow.domain.jobs import Job
+from paddleflow.domain.users import Actor, Grant, ResourceType
+
+ONLY_ROOT = "This operation is only allowed for root user"
+
+
+def authorize(actor: Actor, command: commands.Command) -> None:
+    """Refuse what this actor may never ask, before anything is loaded. Ownership is checked with the row in hand."""
+    match command:
+        case commands.CreateUser() | commands.CreateGrant() | commands.DeleteGrant():
+            require_root(actor, code="OnlyRootAllowed")
+        case commands.DeleteUser():
+            require_root(actor, code="AccessDenied")
+        case commands.CreateQueue() | commands.UpdateQueue() | commands.DeleteQueue():
+            require_root(actor, code="OnlyRootAllowed")
+        case commands.CreateCluster() | commands.UpdateCluster() | commands.DeleteCluster():
+            require_root(actor, code="OnlyRootAllowed")
+        case commands.SetPassword(name=name):
+            if actor.name != name:
+                require_root(actor, code="AccessDenied")
+        case (
+            commands.CreateFilesystem(owner=owner)
+            | commands.UpdateFilesystem(owner=owner)
+            | commands.DeleteFilesystem(owner=owner)
+        ):
+            if owner and owner != actor.name:
+                require_root(actor, code="AccessDenied")
+        case commands.SeedInstallation() | commands.AdmitJob() | commands.FailJob() | commands.ReportTask() | commands.ReportNodes():
+            if not actor.is_platform:
+                raise Denied("only the platform itself may report or decide", code="ActionNotAllowed")
+        case commands.CreateFlavour() | commands.UpdateFlavour() | commands.DeleteFlavour():
+            pass  # anyone may create; update and delete check the owner of the row
+        case commands.SubmitJob() | commands.UpdateJob() | commands.StopJob() | commands.DeleteJob():
+            pass  # submit checks the queue's grant, the others the owner of the row
+        case _:
+            assert_never(command)
+
+
+def require_root(actor: Actor, *, code: str = "OnlyRootAllowed") -> None:
+    if not actor.is_root:
+        message = ONLY_ROOT if code == "OnlyRootAllowed" else "Access denied"
+        raise Denied(message, code=code)
+
+
+def require_owner(actor: Actor, owner: UserName | None, kind: str, ident: str) -> None:
+    if not actor.is_root and actor.name != owner:
+        raise no_access(actor.name, kind, ident)
+
+
+def require_job(actor: Actor, job: Job) -> None:
+    require_owner(actor, job.owner, "job", job.id)
+
+
+def may_use_queue(actor: Actor, queue: str, grants: Collection[Grant]) -> bool:
+    return actor.is_root or any(
+        grant.resource_type is ResourceType.QUEUE and grant.resource_id == queue for grant in grants
+    )

@@ -1,0 +1,110 @@
+"""The way in: every change of state, whoever wants it, is a command given here.
+
+Authorize, then one handler, then one transaction of rows and events. A request with an idempotency key is answered from
+its receipt when it comes again, and the receipt is written in the same transaction as what it is a receipt of.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from paddleflow.domain import commands
+from paddleflow.domain.access import authorize
+from paddleflow.domain.commands import Command
+from paddleflow.domain.errors import Conflict, Stale
+from paddleflow.domain.ids import spell_id
+from paddleflow.domain.names import check_password, check_text
+from paddleflow.domain.users import Actor
+from paddleflow.engine.context import Answer, Context
+from paddleflow.engine.handlers import access, capacity, filesystems, installation, jobs
+from paddleflow.ports.clock import Clock
+from paddleflow.ports.identity import Identity
+from paddleflow.ports.store import Receipt, Store
+
+_ATTEMPTS = 5
+"""How often a command is tried again when a row changed under it (several servers on one database)."""
+
+# Any: each handler takes its own command type; the key guarantees that it gets exactly that one.
+_HANDLERS: dict[type, Callable[[Context, Any], Answer]] = {
+    commands.SeedInstallation: installation.seed_installation,
+    commands.CreateUser: access.create_user,
+    commands.SetPassword: access.set_password,
+    commands.DeleteUser: access.delete_user,
+    commands.CreateGrant: access.create_grant,
+    commands.DeleteGrant: access.delete_grant,
+    commands.CreateFlavour: capacity.create_flavour,
+    commands.UpdateFlavour: capacity.update_flavour,
+    commands.DeleteFlavour: capacity.delete_flavour,
+    commands.CreateQueue: capacity.create_queue,
+    commands.UpdateQueue: capacity.update_queue,
+    commands.DeleteQueue: capacity.delete_queue,
+    commands.CreateCluster: capacity.create_cluster,
+    commands.UpdateCluster: capacity.update_cluster,
+    commands.DeleteCluster: capacity.delete_cluster,
+    commands.ReportNodes: capacity.report_nodes,
+    commands.CreateFilesystem: filesystems.create_filesystem,
+    commands.UpdateFilesystem: filesystems.update_filesystem,
+    commands.DeleteFilesystem: filesystems.delete_filesystem,
+    commands.SubmitJob: jobs.submit_job,
+    commands.UpdateJob: jobs.update_job,
+    commands.StopJob: jobs.stop_job,
+    commands.DeleteJob: jobs.delete_job,
+    commands.AdmitJob: jobs.admit_job,
+    commands.FailJob: jobs.fail_job,
+    commands.ReportTask: jobs.report_task,
+}
+
+
+class Intake:
+    def __init__(self, store: Store, clock: Clock, identity: Identity) -> None:
+        self._store = store
+        self._clock = clock
+        self._identity = identity
+
+    def submit(self, command: Command, actor: Actor, *, request_id: str = "", idempotency_key: str = "") -> Answer:
+        """Carry out one command, wholly or not at all."""
+        authorize(actor, command)
+        check_text("Idempotency-Key", idempotency_key, limit=256)
+        password_hash = self._hash_password(command)
+        for attempt in range(_ATTEMPTS):
+            try:
+                return self._once(command, actor, request_id, idempotency_key, password_hash)
+            except Stale:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _once(self, command: Command, actor: Actor, request_id: str, key: str, password_hash: str) -> Answer:
+        with self._store.write() as uow:
+            fingerprint = hashlib.sha256(repr(command).encode()).hexdigest() if key else ""
+            if key and (receipt := uow.receipts.find(actor.name, key)) is not None:
+                if receipt.fingerprint != fingerprint:
+                    raise Conflict("this Idempotency-Key was used for another request", code="InvalidArguments")
+                return receipt.answer
+            ctx = Context(
+                uow=uow,
+                actor=actor,
+                now=self._clock.now(),
+                request_id=request_id,
+                new_id=self._new_id,
+                seal=self._identity.seal,
+                password_hash=password_hash,
+            )
+            answer = _HANDLERS[type(command)](ctx, command)
+            if key:
+                uow.receipts.add(Receipt(owner=actor.name, key=key, fingerprint=fingerprint, answer=answer, at=ctx.now))
+            return answer
+
+    def _new_id(self, prefix: str, digits: int) -> str:
+        return spell_id(prefix, self._identity.new_token_hex(), digits)
+
+    def _hash_password(self, command: Command) -> str:
+        match command:
+            case commands.CreateUser(password=password) | commands.SetPassword(password=password):
+                return self._identity.hash_password(check_password(password))
+            case commands.SeedInstallation(root_password=password):
+                return self._identity.hash_password(password)  # the well-known default is weaker than the rule
+            case _:
+                return ""

@@ -1,0 +1,86 @@
+"""Logs: which runtime holds a task's log, and who may read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from paddleflow.domain.access import require_job
+from paddleflow.domain.errors import NotFound, not_found
+from paddleflow.domain.ids import ClusterName, JobId, TaskId
+from paddleflow.domain.jobs import Job, JobStatus, Task
+from paddleflow.domain.users import Actor
+from paddleflow.ports.runtime import LogChunk, Runtime
+from paddleflow.ports.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskLog:
+    task_id: TaskId
+    text: str
+    has_more: bool
+    """There are lines beyond those shown."""
+    truncated: bool
+    """The log itself lost lines (its cap was reached, the disk was full), or the byte limit cut what is shown."""
+
+
+class Logs:
+    def __init__(self, store: Store, runtimes: Mapping[ClusterName, Runtime]) -> None:
+        self._store = store
+        self._runtimes = runtimes
+
+    def job(self, actor: Actor, job_id: JobId) -> tuple[Job, tuple[Task, ...]]:
+        with self._store.read() as view:
+            job = view.jobs.find(job_id)
+            if job is None:
+                raise not_found("job", job_id[:80], code="JobNotFound")
+            require_job(actor, job)
+            return job, view.jobs.tasks(job_id)
+
+    def read(self, actor: Actor, job_id: JobId, task_id: TaskId | None, start: int, limit: int) -> LogChunk:
+        """Raw bytes of one task's log; the job's first task when none is named. A task not started yet is silent."""
+        job, tasks = self.job(actor, job_id)
+        if task_id is not None and task_id not in {task.id for task in tasks}:
+            raise NotFound(f"task[{task_id[:80]}] is not a task of job[{job_id}]", code="RecordNotFound")
+        if not tasks:
+            return LogChunk(content=b"", start=0, size=0)
+        return self._chunk(job, task_id or tasks[0].id, start, limit)
+
+    def tail_or_head(
+        self, actor: Actor, job_id: JobId, *, lines: int, max_bytes: int, from_tail: bool
+    ) -> tuple[Job, tuple[TaskLog, ...]]:
+        """Up to ``lines`` lines and ``max_bytes`` bytes of every task, from the end or from the beginning."""
+        job, tasks = self.job(actor, job_id)
+        logs = []
+        for task in tasks:
+            chunk = self._chunk(job, task.id, -max_bytes if from_tail else 0, max_bytes)
+            text = chunk.content.decode(errors="replace")
+            parts = text.splitlines(keepends=True)
+            shown = parts[-lines:] if from_tail else parts[:lines]
+            cut = len(chunk.content) < chunk.size
+            logs.append(
+                TaskLog(
+                    task_id=task.id,
+                    text="".join(shown),
+                    has_more=cut or len(shown) < len(parts),
+                    truncated=chunk.truncated or cut,
+                )
+            )
+        return job, tuple(logs)
+
+    def ended(self, job_id: JobId) -> bool:
+        """No more output can come: the job has ended or is gone."""
+        with self._store.read() as view:
+            job = view.jobs.find(job_id)
+        return job is None or job.is_terminal
+
+    def _chunk(self, job: Job, task_id: TaskId, start: int, limit: int) -> LogChunk:
+        runtime = self._runtimes.get(job.cluster)
+        if runtime is None:
+            raise NotFound(f"the logs of job[{job.id}] are on cluster[{job.cluster}], which this server does not run")
+        try:
+            return runtime.read_log(job.id, task_id, start, limit)
+        except NotFound:
+            if job.status in (JobStatus.PENDING, JobStatus.TERMINATING) or job.is_terminal:
+                return LogChunk(content=b"", start=0, size=0)  # admitted, and never got as far as writing a log
+            raise

@@ -1,0 +1,91 @@
+"""Launcher: what the state of a job asks of its runtime, done.
+
+Launch and stop are idempotent by id, so after a crash every admitted or stopping job is simply told to its runtime again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from paddleflow.domain.commands import FailJob
+from paddleflow.domain.converge import RuntimeCall, next_call
+from paddleflow.domain.errors import Conflict, Invalid, Unavailable
+from paddleflow.domain.events import Event, EventKind
+from paddleflow.domain.ids import ClusterName, JobId
+from paddleflow.domain.jobs import Job, JobStatus
+from paddleflow.domain.users import PLATFORM
+from paddleflow.engine.intake import Intake
+from paddleflow.frameworks import launches_of
+from paddleflow.ports.runtime import Runtime
+from paddleflow.ports.store import Store
+
+log = logging.getLogger(__name__)
+
+_RELEVANT = frozenset({EventKind.JOB_ADMITTED, EventKind.JOB_STOPPING})
+
+
+class Launcher:
+    name = "launcher"
+
+    def __init__(
+        self, *, store: Store, intake: Intake, runtimes: Mapping[ClusterName, Runtime], stop_grace_s: float
+    ) -> None:
+        self._store = store
+        self._intake = intake
+        self._runtimes = runtimes
+        self._stop_grace_s = stop_grace_s
+        self._again: set[JobId] = set()
+        """Jobs whose runtime could not be reached; tried again at every tick."""
+
+    def resync(self) -> None:
+        with self._store.read() as view:
+            jobs = view.jobs.in_status(frozenset({JobStatus.PENDING, JobStatus.TERMINATING, JobStatus.PREEMPTING}))
+        for job in jobs:
+            self._converge(job)
+
+    def react(self, events: Sequence[Event]) -> None:
+        self._look_at({JobId(event.subject) for event in events if event.kind in _RELEVANT})
+        for event in events:
+            if event.kind is EventKind.JOB_DELETED:
+                self._remove(event)
+
+    def tick(self) -> None:
+        again, self._again = self._again, set()
+        self._look_at(again)
+
+    def _look_at(self, ids: set[JobId]) -> None:
+        if not ids:
+            return
+        with self._store.read() as view:
+            jobs = view.jobs.find_many(ids)
+        for job in sorted(jobs, key=lambda job: job.seq):
+            self._converge(job)
+
+    def _converge(self, job: Job) -> None:
+        runtime = self._runtimes.get(job.cluster)
+        call = next_call(job)
+        if runtime is None or call is None:
+            return
+        try:
+            if call is RuntimeCall.LAUNCH:
+                for launch in launches_of(job):
+                    runtime.launch(launch)
+            else:
+                tasks = [placement.task_id for placement in job.placements]
+                runtime.stop(job.id, tasks, self._stop_grace_s)
+        except Invalid as error:
+            self._intake.submit(FailJob(id=job.id, message=f"could not start: {error.message}"), PLATFORM)
+        except Unavailable as error:
+            log.warning("job %s: its runtime is unavailable, trying again: %s", job.id, error)
+            self._again.add(job.id)
+
+    def _remove(self, event: Event) -> None:
+        """Delete what an ended job left on its runtime. The row is gone, so the event says which runtime."""
+        runtime = self._runtimes.get(ClusterName(str(event.data.get("cluster", ""))))
+        if runtime is None:
+            return
+        try:
+            runtime.remove(JobId(event.subject))
+        except (Conflict, Unavailable) as error:
+            log.warning("job %s was deleted, what it left behind was not: %s", event.subject, error)

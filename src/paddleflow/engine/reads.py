@@ -1,0 +1,270 @@
+"""Lists and details for people. Every method takes the actor and answers only what that actor may see."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from paddleflow.domain.access import may_use_queue, require_job, require_root
+from paddleflow.domain.clusters import Cluster, ClusterStatus, Node
+from paddleflow.domain.errors import Denied, NotFound, Unauthenticated, no_access, not_found
+from paddleflow.domain.events import Event
+from paddleflow.domain.filesystems import Filesystem
+from paddleflow.domain.flavours import Flavour
+from paddleflow.domain.ids import ClusterName, FlavourName, JobId, NodeName, QueueName, UserName, filesystem_id
+from paddleflow.domain.jobs import HOLDING, Job, JobStatus, Task
+from paddleflow.domain.queries import ClusterFilter, FlavourFilter, JobFilter, Page, PageRequest, QueueFilter
+from paddleflow.domain.queues import Queue
+from paddleflow.domain.resources import NOTHING, Resources
+from paddleflow.domain.users import Actor, Grant, ResourceType, User
+from paddleflow.engine.reactors.admission import load_ledger
+from paddleflow.ports.clock import Clock
+from paddleflow.ports.identity import Identity, TokenClaims
+from paddleflow.ports.store import Store
+from paddleflow.scheduling.decide import decide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueUse:
+    queue: Queue
+    used: Resources
+    idle: Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeUse:
+    node: Node
+    used: Resources
+    idle: Resources
+    tasks: tuple[tuple[Task, Resources], ...]
+    """What runs there, and what each of them holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """The answer to "why is my job not running?"."""
+
+    job: Job
+    sentence: str
+    details: Mapping[str, object]
+
+
+class Reads:
+    def __init__(self, store: Store, clock: Clock, identity: Identity) -> None:
+        self._store = store
+        self._clock = clock
+        self._identity = identity
+        # Verifying a password must cost the same whether or not the user exists.
+        self._nobody_hash = identity.hash_password(identity.new_token_hex())
+
+    def login(self, name: str, password: str) -> str:
+        """A fresh token for a user who knows the password."""
+        with self._store.read() as view:
+            user = view.users.find(UserName(name))
+        matches = self._identity.verify_password(self._nobody_hash if user is None else user.password_hash, password)
+        if user is None:
+            raise NotFound(f"user[{name[:80]}] does not exist", code="UserNotExist")
+        if not matches:
+            raise Unauthenticated("Username or password not correct", code="AuthFailed")
+        return self._identity.sign(TokenClaims(user=user.name, epoch=user.token_epoch), self._clock.now())
+
+    def actor_of(self, token: str) -> Actor:
+        """Who sent this token; refused when it is forged, expired, or older than the user's last password change."""
+        claims = self._identity.verify(token, self._clock.now())
+        with self._store.read() as view:
+            user = view.users.find(claims.user)
+        if user is None or user.token_epoch != claims.epoch:
+            raise Unauthenticated("Invalid token. Please re-login", code="AuthInvalidToken")
+        return Actor(name=user.name)
+
+    def users(self, actor: Actor, request: PageRequest) -> Page[User]:
+        require_root(actor, code="AccessDenied")
+        with self._store.read() as view:
+            return view.users.page(request)
+
+    def user(self, actor: Actor, name: UserName) -> User:
+        require_root(actor, code="AccessDenied")
+        with self._store.read() as view:
+            user = view.users.find(name)
+        if user is None:
+            raise NotFound(f"user[{name[:80]}] does not exist", code="UserNotExist")
+        return user
+
+    def grants(self, actor: Actor, user: UserName | None, request: PageRequest) -> Page[Grant]:
+        require_root(actor)
+        with self._store.read() as view:
+            return view.grants.page(user, request)
+
+    def flavours(self, actor: Actor, where: FlavourFilter, request: PageRequest) -> Page[Flavour]:
+        """Flavours are everybody's to see."""
+        with self._store.read() as view:
+            return view.flavours.page(where, request)
+
+    def flavour(self, actor: Actor, name: FlavourName) -> Flavour:
+        with self._store.read() as view:
+            flavour = view.flavours.find(name)
+        if flavour is None:
+            raise not_found("flavour", name[:80], code="FlavourNotFound")
+        return flavour
+
+    def queues(self, actor: Actor, name: QueueName | None, request: PageRequest) -> Page[Queue]:
+        with self._store.read() as view:
+            among = None
+            if not actor.is_root:
+                grants = view.grants.of_user(actor.name)
+                among = frozenset(QueueName(g.resource_id) for g in grants if g.resource_type is ResourceType.QUEUE)
+            return view.queues.page(QueueFilter(name=name, among=among), request)
+
+    def queue(self, actor: Actor, name: QueueName) -> QueueUse:
+        with self._store.read() as view:
+            queue = view.queues.find(name)
+            if queue is None:
+                raise NotFound("QueueName does not exist", code="QueueNameNotFound")
+            if not may_use_queue(actor, name, () if actor.is_root else view.grants.of_user(actor.name)):
+                raise no_access(actor.name, "queue", name)
+            used = NOTHING
+            for job in view.jobs.in_status(HOLDING):
+                if job.queue == name:
+                    used = used + job.spec.request
+        return QueueUse(queue=queue, used=used, idle=queue.max_resources - _named(used, queue.max_resources))
+
+    def clusters(self, actor: Actor, where: ClusterFilter, request: PageRequest) -> Page[Cluster]:
+        require_root(actor)
+        with self._store.read() as view:
+            return view.clusters.page(where, request)
+
+    def cluster(self, actor: Actor, name: ClusterName) -> Cluster:
+        require_root(actor)
+        with self._store.read() as view:
+            return _existing_cluster(view.clusters.find(name), name)
+
+    def node_use(
+        self, actor: Actor, clusters: frozenset[ClusterName], queue: QueueName | None = None
+    ) -> Mapping[ClusterName, tuple[NodeUse, ...]]:
+        """Every node of the named (or all) online clusters, with what is used and what is free."""
+        require_root(actor)
+        with self._store.read() as view:
+            known = {cluster.name: cluster for cluster in view.clusters.all()}
+            for name in clusters:
+                _existing_cluster(known.get(name), name)
+            chosen = set(clusters)
+            if queue is not None:
+                found = view.queues.find(queue)
+                if found is None:
+                    raise NotFound("QueueName does not exist", code="QueueNameNotFound")
+                chosen.add(found.cluster)
+            shown = [
+                cluster.name
+                for cluster in known.values()
+                if cluster.status is ClusterStatus.ONLINE and (not chosen or cluster.name in chosen)
+            ]
+            held = _held_by_node(
+                (job, task) for job in view.jobs.in_status(HOLDING) for task in view.jobs.tasks(job.id)
+            )
+            return {
+                name: tuple(_node_use(node, held.get((name, node.name), ())) for node in view.clusters.nodes(name))
+                for name in shown
+            }
+
+    def filesystems(self, actor: Actor, owner: str, name: str, request: PageRequest) -> Page[Filesystem]:
+        """Root sees everybody's unless it names one; others see their own whatever they name."""
+        whose = UserName(owner) if owner and actor.is_root else None
+        with self._store.read() as view:
+            return view.filesystems.page(whose if actor.is_root else actor.name, name, request)
+
+    def filesystem(self, actor: Actor, owner: str, name: str) -> Filesystem:
+        whose = UserName(owner or actor.name)
+        if whose != actor.name and not actor.is_root:
+            raise Denied("Access denied", code="AccessDenied")
+        with self._store.read() as view:
+            found = view.filesystems.find(filesystem_id(whose, name))
+        if found is None:
+            raise NotFound(f"username[{whose}] not create fsName[{name[:80]}]", code="RecordNotFound")
+        return found
+
+    def jobs(self, actor: Actor, where: JobFilter, request: PageRequest) -> Page[Job]:
+        scoped = where if actor.is_root else replace(where, owner=actor.name)
+        with self._store.read() as view:
+            return view.jobs.page(scoped, request)
+
+    def job(self, actor: Actor, job_id: JobId) -> tuple[Job, tuple[Task, ...]]:
+        with self._store.read() as view:
+            job = _owned_job(actor, view.jobs.find(job_id), job_id)
+            return job, view.jobs.tasks(job_id)
+
+    def job_counts(self) -> Mapping[tuple[QueueName, JobStatus], int]:
+        with self._store.read() as view:
+            return view.jobs.count_by_status()
+
+    def why(self, actor: Actor, job_id: JobId) -> Why:
+        """Asks the scheduler itself: the same code, on the present rows."""
+        with self._store.read() as view:
+            job = _owned_job(actor, view.jobs.find(job_id), job_id)
+        if job.status is not JobStatus.INIT:
+            return Why(job=job, sentence=_told(job), details={"status": job.status, "message": job.message})
+        decisions = decide(load_ledger(self._store).snapshot())
+        reason = decisions.waits.get(job_id)
+        if reason is None:
+            return Why(job=job, sentence="it fits and starts in a moment", details={})
+        details = {"kind": reason.kind, **reason.numbers}
+        return Why(job=job, sentence=f"it waits: {reason.sentence}", details=details)
+
+    def events(self, actor: Actor, after: int, limit: int) -> tuple[tuple[Event, ...], int]:
+        """Events this actor may see, and the position reached (which may lie behind events it may not see)."""
+        with self._store.read() as view:
+            events = view.events.after(after, limit)
+        reached = events[-1].seq if events else after
+        visible = tuple(event for event in events if actor.is_root or event.owner == actor.name)
+        return visible, reached
+
+    def check(self) -> None:
+        """Raises Unavailable when the database is."""
+        self._store.check()
+
+
+def _named(used: Resources, quota: Resources) -> Resources:
+    """Idle is told for what the quota names; a resource it does not name is not limited by it."""
+    return Resources({name: units for name, units in used if name in quota.amounts})
+
+
+def _existing_cluster(cluster: Cluster | None, name: str) -> Cluster:
+    if cluster is None:
+        raise NotFound(f"cluster[{name[:80]}] does not exist", code="ClusterNotFound")
+    return cluster
+
+
+def _owned_job(actor: Actor, job: Job | None, job_id: str) -> Job:
+    if job is None:
+        raise not_found("job", job_id[:80], code="JobNotFound")
+    require_job(actor, job)
+    return job
+
+
+def _told(job: Job) -> str:
+    match job.status:
+        case JobStatus.PENDING:
+            nodes = ", ".join(sorted({placement.node for placement in job.placements}))
+            return f"it was admitted to {nodes} and is being started"
+        case JobStatus.RUNNING:
+            nodes = ", ".join(sorted({placement.node for placement in job.placements}))
+            return f"it is running on {nodes}"
+        case JobStatus.TERMINATING:
+            return "it was asked to stop and has not ended yet"
+        case _:
+            return f"it has {job.status}" + (f": {job.message}" if job.message else "")
+
+
+def _held_by_node(
+    tasks: Iterable[tuple[Job, Task]],
+) -> Mapping[tuple[ClusterName, NodeName], Sequence[tuple[Task, Resources]]]:
+    held: dict[tuple[ClusterName, NodeName], list[tuple[Task, Resources]]] = defaultdict(list)
+    for job, task in tasks:
+        asked = next(member.flavour.resources for member in job.spec.members if member.role == task.role)
+        held[job.cluster, task.node].append((task, asked))
+    return held
+
+
+def _node_use(node: Node, tasks: Sequence[tuple[Task, Resources]]) -> NodeUse:
+    used = sum((resources for _, resources in tasks), NOTHING)
+    return NodeUse(node=node, used=used, idle=node.capacity - used, tasks=tuple(tasks))

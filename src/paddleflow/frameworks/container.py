@@ -1,0 +1,81 @@
+"""What every task gets, whatever its framework: command line, working directory, mounts, limits, PF_* environment."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+from paddleflow.domain.jobs import BindMount, FsRef, Job, Member, Placement, TaskLaunch
+from paddleflow.domain.resources import NOTHING, Resources
+
+_SHELL_PREFIX = re.compile(r"^\s*(?:bash|sh)\s+-c\s+")
+
+
+def shell_line(command: str) -> str:
+    """The user's command without a leading ``sh -c``: it is run by a shell anyway."""
+    found = _SHELL_PREFIX.match(command)
+    if not found:
+        return command
+    rest = command[found.end() :].strip()
+    quote = rest[:1]
+    if len(rest) >= 2 and quote in "'\"" and rest.endswith(quote) and quote not in rest[1:-1]:
+        return rest[1:-1]
+    return rest if quote not in ("'", '"') else command
+
+
+def argv_of(member: Member) -> tuple[str, ...]:
+    """A shell runs the command line; ``args`` reach it as positional arguments and are never spliced into text."""
+    if not member.command:
+        return member.args or ("true",)
+    line = shell_line(member.command)
+    if member.args:
+        return ("sh", "-c", f'{line} "$@"', "sh", *member.args)
+    return ("sh", "-c", line)
+
+
+def work_dir_of(member: Member) -> str:
+    """The user's PF_WORK_DIR, else the first mount, unless PF_MOUNT_PATH says NONE; empty: a private directory."""
+    asked = member.env.get("PF_WORK_DIR", "")
+    if asked:
+        return asked
+    if not member.mounts or member.env.get("PF_MOUNT_PATH", "").upper() == "NONE":
+        return ""
+    return member.mounts[0].mount_path
+
+
+def bind_mount(fs: FsRef) -> BindMount:
+    source = posixpath.join(fs.host_path, fs.sub_path) if fs.sub_path else fs.host_path
+    return BindMount(source=source, target=fs.mount_path, read_only=fs.read_only)
+
+
+def limits_of(member: Member) -> Resources:
+    """Limits are the requests, unless PF_JOB_LIMIT_FLAVOUR chose others or none."""
+    if member.env.get("PF_JOB_LIMIT_FLAVOUR", "").upper() == "NONE":
+        return NOTHING
+    return member.flavour.resources if member.limit is None else member.limit.resources
+
+
+def launch_of(job: Job, member: Member, placement: Placement, env: dict[str, str]) -> TaskLaunch:
+    work_dir = work_dir_of(member)
+    environment = {
+        "PF_JOB_ID": job.id,
+        "PF_JOB_NAME": job.name,
+        "PF_JOB_QUEUE_NAME": job.queue,
+        "PF_JOB_PRIORITY": job.priority.name,
+        "PF_USER_NAME": job.owner,
+        **env,
+        **member.env,
+    }
+    if work_dir:
+        environment["PF_WORK_DIR"] = work_dir
+    return TaskLaunch(
+        task_id=placement.task_id,
+        job_id=job.id,
+        node=placement.node,
+        argv=argv_of(member),
+        env=environment,
+        work_dir=work_dir,
+        mounts=tuple(bind_mount(fs) for fs in member.mounts),
+        limits=limits_of(member),
+        gpus=placement.gpus,
+    )

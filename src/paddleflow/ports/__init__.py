@@ -1,0 +1,1 @@
+"""The seams: Protocols and nothing else."""

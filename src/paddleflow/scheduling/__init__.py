@@ -1,0 +1,1 @@
+"""Who runs next, where, and why not. Pure: a snapshot goes in, decisions with reasons come out."""

@@ -1,0 +1,68 @@
+"""Every setting: its default, its unit, and what it does. Read by ``wiring`` and by nothing else.
+
+A setting is given in the configuration file (YAML, one section for each class below), in the environment
+(``PADDLEFLOW_SERVER_PORT`` for ``port`` of section ``server``), or as a flag of ``paddleflow serve``; later ones win.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    host: str = "127.0.0.1"
+    """Address to listen on. The default is reachable from this machine only."""
+    port: int = 8999
+    """TCP port; 0 chooses a free one."""
+    token_life_h: float = 24.0
+    """Hours until a login token expires."""
+    log_level: str = "info"
+    """debug, info, warning or error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateSettings:
+    dir: str = ""
+    """Directory of everything this installation keeps; empty: ~/.local/state/paddleflow (or below XDG_STATE_HOME)."""
+    database_url: str = ""
+    """Empty: SQLite in the state directory. postgresql://user:password@host/database for PostgreSQL."""
+    root_password: str = "paddleflow"
+    """Password of root in a new installation; never applied to an existing one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSettings:
+    """A node to simulate. Its tasks run on this machine; its capacity is what is written here."""
+
+    name: str
+    """With ``count`` above one, -1, -2 … are appended."""
+    cpu: str = "8"
+    """Kubernetes quantity."""
+    memory: str = "16Gi"
+    """Kubernetes quantity."""
+    gpus: int = 0
+    """GPUs, numbered from 0 in CUDA_VISIBLE_DEVICES."""
+    count: int = 1
+    """How many of them."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSettings:
+    nodes: tuple[NodeSettings, ...] = ()
+    """Nodes to simulate; none: this machine as it is."""
+    log_cap_mib: float = 64.0
+    """Mebibytes kept of one task's log; what comes after is dropped and the log says so."""
+    stop_grace_s: float = 10.0
+    """Seconds between TERM and KILL."""
+    sample_every_s: float = 10.0
+    """Seconds between two samples of a running task's use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    server: ServerSettings = ServerSettings()
+    state: StateSettings = StateSettings()
+    local: LocalSettings = LocalSettings()

@@ -1,0 +1,122 @@
+"""A whole platform in memory on a virtual clock, without threads: it moves when told to, so nothing waits and every
+story has one outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+
+from paddleflow.adapters.identity import KeyedIdentity
+from paddleflow.adapters.memory.clock import VirtualClock
+from paddleflow.adapters.memory.runtime import MemoryRuntime
+from paddleflow.adapters.memory.store import MemoryStore
+from paddleflow.domain.clusters import Node
+from paddleflow.domain.commands import (
+    Command,
+    CreateGrant,
+    CreateQueue,
+    CreateUser,
+    SeedInstallation,
+    SubmitJob,
+)
+from paddleflow.domain.events import Event
+from paddleflow.domain.ids import DEFAULT_CLUSTER, DEFAULT_QUEUE, ROOT, JobId, UserName
+from paddleflow.domain.jobs import FlavourRef, Job, JobSpec, Member
+from paddleflow.domain.resources import Resources
+from paddleflow.domain.users import PLATFORM, Actor
+from paddleflow.engine.context import Answer
+from paddleflow.engine.feed import Feed
+from paddleflow.engine.intake import Intake
+from paddleflow.engine.lease import Lease
+from paddleflow.engine.reactors.admission import Admission
+from paddleflow.engine.reactors.launcher import Launcher
+from paddleflow.engine.reactors.loop import Reactor
+from paddleflow.engine.reactors.observer import Observer
+from paddleflow.engine.reads import Reads
+
+ROOT_ACTOR = Actor(name=ROOT)
+
+
+class InMemoryPlatform:
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self.clock = VirtualClock()
+        self.store = MemoryStore()
+        self.runtime = MemoryRuntime(nodes=tuple(nodes), clock=self.clock)
+        identity = KeyedIdentity(b"k" * 32, token_life=timedelta(hours=1))
+        self.feed = Feed(self.store)
+        self.intake = Intake(self.store, self.clock, identity)
+        self.reads = Reads(self.store, self.clock, identity)
+        self.ask(SeedInstallation(root_password="paddleflow"), PLATFORM)
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget everything but the store and the runtime, as a server that was killed does."""
+        runtimes = {DEFAULT_CLUSTER: self.runtime}
+        self._observer = Observer(
+            cluster=DEFAULT_CLUSTER,
+            runtime=self.runtime,
+            store=self.store,
+            intake=self.intake,
+            clock=self.clock,
+            lease=Lease(store=self.store, clock=self.clock, name="runtime", holder="stories"),
+        )
+        self._reactors: list[Reactor] = [
+            Admission(store=self.store, intake=self.intake, host_note=""),
+            Launcher(store=self.store, intake=self.intake, runtimes=runtimes, stop_grace_s=10.0),
+        ]
+        self._after = self.feed.last_seq()
+        self._observer.attach()
+        for reactor in self._reactors:
+            reactor.resync()
+        self.settle()
+
+    def settle(self) -> None:
+        """Let everybody react until nothing moves any more."""
+        while True:
+            self._observer.observe(0.0)
+            events = self.feed.read(self._after)
+            if not events:
+                return
+            self._after = events[-1].seq
+            for reactor in self._reactors:
+                reactor.react(events)
+
+    def ask(self, command: Command, actor: Actor = ROOT_ACTOR) -> Answer:
+        return self.intake.submit(command, actor)
+
+    def a_user(self, name: str, *queues: str) -> Actor:
+        """A new user who may use the queues named."""
+        self.ask(CreateUser(name=name, password="secret1"))
+        for queue in queues:
+            self.ask(CreateGrant(user=UserName(name), resource_type="queue", resource_id=queue))
+        return Actor(name=UserName(name))
+
+    def a_queue(self, name: str, maximum: Resources) -> None:
+        self.ask(CreateQueue(name=name, namespace="default", max_resources=maximum))
+
+    def submit(
+        self,
+        asking: Resources,
+        *,
+        actor: Actor = ROOT_ACTOR,
+        queue: str = DEFAULT_QUEUE,
+        priority: str = "",
+        labels: Mapping[str, str] | None = None,
+        job_id: str = "",
+    ) -> JobId:
+        member = Member(flavour=FlavourRef(resources=asking), image="none", command="true")
+        spec = JobSpec(members=(member,))
+        command = SubmitJob(spec=spec, id=job_id, queue=queue, priority=priority, labels=labels or {})
+        answer = self.ask(command, actor)
+        self.settle()
+        return JobId(str(answer["id"]))
+
+    def job(self, job_id: JobId) -> Job:
+        return self.reads.job(ROOT_ACTOR, job_id)[0]
+
+    def story_of(self, job_id: JobId) -> list[Event]:
+        with self.store.read() as view:
+            return list(view.events.of_subject(job_id, 100))
+
+
+__all__ = ["ROOT_ACTOR", "InMemoryPlatform"]

@@ -1,0 +1,93 @@
+"""The permission table, command by command."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from paddleflow.domain import commands as c
+from paddleflow.domain.access import authorize, may_use_queue
+from paddleflow.domain.errors import Denied
+from paddleflow.domain.ids import ROOT, ClusterName, FlavourName, GrantId, JobId, QueueName, UserName
+from paddleflow.domain.jobs import JobSpec, TaskReport, TaskStatus
+from paddleflow.domain.users import PLATFORM, Actor, Grant, ResourceType
+from paddleflow.testing.builders import THEN
+
+ALICE, BOSS = Actor(name=UserName("alice")), Actor(name=ROOT)
+REPORT = TaskReport(task_id="t", job_id="j", status=TaskStatus.RUNNING)  # type: ignore[arg-type]
+
+ROOT_ONLY = [
+    c.CreateUser(name="bob1", password="x"),
+    c.DeleteUser(name=UserName("alice")),
+    c.SetPassword(name=UserName("bob1"), password="x"),
+    c.CreateGrant(user=UserName("alice"), resource_type="queue", resource_id="q"),
+    c.DeleteGrant(user=UserName("alice"), resource_type="queue", resource_id="q"),
+    c.CreateQueue(name="q", namespace="n"),
+    c.UpdateQueue(name=QueueName("q")),
+    c.DeleteQueue(name=QueueName("q")),
+    c.CreateCluster(name="cc", endpoint="e", type="Local"),
+    c.UpdateCluster(name=ClusterName("cc")),
+    c.DeleteCluster(name=ClusterName("cc")),
+    c.CreateFilesystem(name="f", url="local:///a", owner="bob1"),
+    c.UpdateFilesystem(name="f", url="local:///a", owner="bob1"),
+    c.DeleteFilesystem(name="f", owner="bob1"),
+]
+ANYONE = [
+    c.SetPassword(name=UserName("alice"), password="x"),
+    c.CreateFlavour(name="f", cpu="1", memory="1Gi"),
+    c.UpdateFlavour(name=FlavourName("f")),
+    c.DeleteFlavour(name=FlavourName("f")),
+    c.CreateFilesystem(name="f", url="local:///a"),
+    c.UpdateFilesystem(name="f", url="local:///a"),
+    c.DeleteFilesystem(name="f"),
+    c.SubmitJob(spec=JobSpec(members=())),
+    c.UpdateJob(id=JobId("j")),
+    c.StopJob(id=JobId("j")),
+    c.DeleteJob(id=JobId("j")),
+]
+PLATFORM_ONLY = [
+    c.SeedInstallation(root_password="x"),
+    c.AdmitJob(id=JobId("j"), placements=()),
+    c.FailJob(id=JobId("j"), message=""),
+    c.ReportTask(report=REPORT),
+    c.ReportNodes(cluster=ClusterName("cc"), nodes=()),
+]
+
+
+def test_every_command_is_in_the_table() -> None:
+    listed = {type(command) for command in [*ROOT_ONLY, *ANYONE, *PLATFORM_ONLY]}
+    assert listed == set(typing.get_args(c.Command))
+
+
+@pytest.mark.parametrize("command", ROOT_ONLY, ids=lambda command: type(command).__name__)
+def test_root_only(command: c.Command) -> None:
+    authorize(BOSS, command)
+    with pytest.raises(Denied):
+        authorize(ALICE, command)
+
+
+@pytest.mark.parametrize("command", ANYONE, ids=lambda command: type(command).__name__)
+def test_anyone(command: c.Command) -> None:
+    authorize(ALICE, command)
+
+
+@pytest.mark.parametrize("command", PLATFORM_ONLY, ids=lambda command: type(command).__name__)
+def test_not_even_root_may_report_or_decide(command: c.Command) -> None:
+    authorize(PLATFORM, command)
+    with pytest.raises(Denied):
+        authorize(BOSS, command)
+
+
+def test_a_queue_is_used_by_grant() -> None:
+    grant = Grant(
+        id=GrantId("g"),
+        user=ALICE.name,
+        resource_type=ResourceType.QUEUE,
+        resource_id="q",
+        created_at=THEN,
+        updated_at=THEN,
+    )
+    assert may_use_queue(ALICE, "q", [grant])
+    assert not may_use_queue(ALICE, "other", [grant])
+    assert may_use_queue(BOSS, "other", [])

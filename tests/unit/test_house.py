@@ -1,0 +1,134 @@
+"""The house keeps itself in order: sizes, docstrings, versions, and nothing of one machine in what everybody gets."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import paddleflow
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "paddleflow"
+
+FILE_LINES = 500
+FUNCTION_LINES = 60
+
+LONG_FILES: dict[str, str] = {}
+"""Path below src/paddleflow, and the reason why splitting it would be worse."""
+LONG_FUNCTIONS: dict[str, str] = {}
+"""``path::name``, and the reason why splitting it would be worse."""
+
+MACHINE_PATHS = re.compile(r"(?<![\w.$}>-])/(?:work|root)/")
+"""A path of some developer's machine; a URL or a path below another directory does not match."""
+
+
+def source_files() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def kept_files() -> list[Path]:
+    """What version control holds or would take: new files count before they are added."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout, so there is no list of kept files")
+    paths = (ROOT / name for name in listed.stdout.decode().split("\0") if name)
+    return [path for path in paths if path.is_file()]
+
+
+def long_functions(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > FUNCTION_LINES:
+                yield node.name, lines
+
+
+def machine_paths(text: str) -> list[str]:
+    return [line for line in text.splitlines() if MACHINE_PATHS.search(line)]
+
+
+def test_files_stay_within_their_budget() -> None:
+    sizes = {str(path.relative_to(PACKAGE)): len(path.read_text().splitlines()) for path in source_files()}
+    too_long = {name: lines for name, lines in sizes.items() if lines > FILE_LINES}
+    assert too_long.keys() - LONG_FILES.keys() == set(), too_long
+    assert LONG_FILES.keys() - too_long.keys() == set(), "these files became short: take them off the list"
+
+
+def test_functions_stay_within_their_budget() -> None:
+    too_long = {
+        f"{path.relative_to(PACKAGE)}::{name}": lines
+        for path in source_files()
+        for name, lines in long_functions(ast.parse(path.read_text()))
+    }
+    assert too_long.keys() - LONG_FUNCTIONS.keys() == set(), too_long
+    assert LONG_FUNCTIONS.keys() - too_long.keys() == set(), "these functions became short: take them off the list"
+
+
+def test_the_budget_notices_a_long_function() -> None:
+    body = "\n".join("    x = 1" for _ in range(FUNCTION_LINES))
+    assert list(long_functions(ast.parse(f"async def long():\n{body}\n"))) == [("long", FUNCTION_LINES + 1)]
+    assert not list(long_functions(ast.parse("def short():\n    x = 1\n")))
+
+
+@pytest.mark.parametrize("init", sorted(PACKAGE.rglob("__init__.py")), ids=lambda path: path.parent.name)
+def test_every_package_says_what_it_is(init: Path) -> None:
+    assert ast.get_docstring(ast.parse(init.read_text())), f"{init} has no docstring"
+
+
+def test_every_folder_with_code_is_a_package() -> None:
+    """But for migrations, which Alembic runs as files."""
+    folders = {path.parent for path in source_files() if "migrations" not in path.parts}
+    assert not [str(folder) for folder in folders if not (folder / "__init__.py").exists()]
+
+
+def test_no_paths_of_one_machine() -> None:
+    itself = Path(__file__).resolve()
+    found: dict[str, list[str]] = {}
+    for path in kept_files():
+        if path.resolve() == itself:
+            continue
+        try:
+            lines = machine_paths(path.read_text())
+        except UnicodeDecodeError:
+            continue  # a picture or another binary file
+        if lines:
+            found[str(path.relative_to(ROOT))] = lines
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("text", "caught"),
+    [
+        ("cd /work/main", True),
+        ('"/root/.cache"', True),
+        ("path=/work/x", True),
+        ("https://example.org/work/item", False),
+        ("jobs/<id>/work/", False),
+        ("$HOME/work/", False),
+        ("/workspace/", False),
+    ],
+)
+def test_what_counts_as_a_path_of_one_machine(text: str, caught: bool) -> None:
+    assert bool(machine_paths(text)) is caught
+
+
+def test_the_changelog_knows_the_version() -> None:
+    """The newest release in the changelog is this version, or this version is still to be released."""
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    headings = re.findall(r"^## \[(.+?)\](.*)$", changelog, flags=re.MULTILINE)
+    assert headings, "the changelog has no headings"
+    assert headings[0][0] == "Unreleased", "the first heading is for what comes next"
+    named = re.search(r"^The next release is (\S+)\.$", changelog, flags=re.MULTILINE)
+    released = [name for name, _ in headings[1:]]
+    expected = released[0] if named is None and released else named.group(1) if named else None
+    assert paddleflow.__version__ == expected
