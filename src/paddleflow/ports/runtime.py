@@ -73,3 +73,7 @@ class Runtime(Protocol):
     def read_log(self, job_id: JobId, task_id: TaskId, start: int, limit: int) -> LogChunk:
         """Up to ``limit`` bytes from offset ``start`` (negative: from the end). Raises NotFound for an unknown task."""
         ...
+
+    def close(self) -> None:
+        """Stop listening. What runs goes on."""
+        ...

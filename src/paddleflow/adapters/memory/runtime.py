@@ -168,6 +168,9 @@ class MemoryRuntime:
             self._woken = True
             self._condition.notify_all()
 
+    def close(self) -> None:
+        """Nothing to let go of; the story may go on with a new platform on this same runtime."""
+
     def nodes(self) -> list[Node]:
         with self._condition:
             return list(self._nodes)

@@ -1,0 +1,131 @@
+"""A local runtime on a root of its own, and short words for what the stories about it do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from paddleflow.adapters.local import layout
+from paddleflow.adapters.local.processes import all_processes, find_process
+from paddleflow.adapters.local.runtime import LocalRuntime, LocalRuntimeOptions
+from paddleflow.domain.ids import JobId, TaskId, task_id
+from paddleflow.domain.jobs import BindMount, TaskLaunch, TaskReport, TaskStatus
+from paddleflow.domain.resources import NOTHING, Resources
+from tests.contracts.runtime_contract import ENDED, wait_for, wait_until
+
+PYTHON = os.path.realpath(sys.executable)
+
+
+class LocalHost:
+    def __init__(self, root: Path, *, log_cap_bytes: int = 1024 * 1024) -> None:
+        self.root = root
+        self._options = LocalRuntimeOptions(root=root, log_cap_bytes=log_cap_bytes)
+        self.runtime = LocalRuntime(self._options)
+
+    def restart(self) -> None:
+        """A new server on the same root."""
+        self.runtime.close()
+        self.restart_after_close()
+
+    def restart_after_close(self) -> None:
+        self.runtime = LocalRuntime(self._options)
+
+    def launch_of(
+        self,
+        job: str,
+        *argv: str,
+        env: Mapping[str, str] | None = None,
+        work_dir: str = "",
+        mounts: tuple[BindMount, ...] = (),
+        limits: Resources = NOTHING,
+        gpus: tuple[int, ...] = (),
+    ) -> TaskLaunch:
+        return TaskLaunch(
+            task_id=worker(job),
+            job_id=JobId(job),
+            node=self.runtime.nodes()[0].name,
+            argv=argv,
+            env=env or {},
+            work_dir=work_dir,
+            mounts=mounts,
+            limits=limits,
+            gpus=gpus,
+        )
+
+    def run(self, launch: TaskLaunch) -> tuple[TaskReport, str]:
+        """Launch, wait for the end; the report and the whole log."""
+        self.runtime.launch(launch)
+        return wait_for(self.runtime, launch.task_id, *ENDED), self.log(launch.job_id)
+
+    def shell(self, job: str, script: str, **details: object) -> tuple[TaskReport, str]:
+        return self.run(self.launch_of(job, "/bin/sh", "-c", script, **details))  # type: ignore[arg-type]
+
+    def start(self, launch: TaskLaunch, until_it_says: str = "") -> None:
+        self.runtime.launch(launch)
+        wait_for(self.runtime, launch.task_id, TaskStatus.RUNNING)
+        wait_until(lambda: until_it_says in self.log(launch.job_id))
+
+    def end_of(self, job: str) -> TaskReport:
+        return wait_for(self.runtime, worker(job), *ENDED)
+
+    def log(self, job: str) -> str:
+        return self.runtime.read_log(JobId(job), worker(job), 0, 1 << 30).content.decode()
+
+    def directory(self, job: str) -> Path:
+        return Path(layout.task_path(str(self.root), job, worker(job)))
+
+    def supervisor_of(self, job: str) -> int:
+        """Its process number: the parent of the task's main process."""
+        started = layout.read_document(f"{self.directory(job)}/{layout.STARTED}")
+        assert started is not None
+        main = find_process(started["pid"])
+        assert main is not None
+        return main.parent
+
+    def nursery(self) -> int:
+        """Its process number: it is the one whose current directory is the root."""
+        for process in all_processes():
+            try:
+                directory = os.readlink(f"/proc/{process.pid}/cwd")
+            except (FileNotFoundError, PermissionError, ProcessLookupError):
+                continue
+            if directory == str(self.root) and process.state != "Z":
+                return process.pid
+        raise AssertionError("there is no nursery")
+
+    def close(self) -> None:
+        for report in self.runtime.survey():
+            self.runtime.stop(report.job_id, [report.task_id], grace_s=0)
+        while any(report.status not in ENDED for report in self.runtime.survey()):
+            self.runtime.wait_reports(1)
+        self.runtime.close()
+        # Without its root the nursery ends by itself.
+        shutil.rmtree(self.root)
+
+
+def worker(job: str) -> TaskId:
+    return task_id(JobId(job), "worker", 0)
+
+
+def is_gone(pid: int) -> bool:
+    process = find_process(pid)
+    return process is None or process.state == "Z"
+
+
+def kill_now(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: is_gone(pid))
+
+
+@contextmanager
+def local_host(root: Path, *, log_cap_bytes: int = 1024 * 1024) -> Iterator[LocalHost]:
+    host = LocalHost(root, log_cap_bytes=log_cap_bytes)
+    try:
+        yield host
+    finally:
+        host.close()
