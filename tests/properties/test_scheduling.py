@@ -21,7 +21,11 @@ arrivals = st.lists(
 nodes = st.lists(st.tuples(st.integers(1, 8), st.integers(0, 4)), min_size=1, max_size=4).map(
     lambda rows: [a_node(f"node-{n}", resources(str(cpu), "64Gi", gpus)) for n, (cpu, gpus) in enumerate(rows)]
 )
-QUEUES = [a_queue("q1", maximum=resources("6", "64Gi")), a_queue("q2"), a_queue("q3", maximum=resources("99", "99Gi", 2))]
+QUEUES = [
+    a_queue("q1", maximum=resources("6", "64Gi")),
+    a_queue("q2"),
+    a_queue("q3", maximum=resources("99", "99Gi", 2)),
+]
 
 
 @settings(max_examples=300, deadline=None)

@@ -56,7 +56,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, named: str) -> None:
 
 
 def test_a_missing_file_is_named() -> None:
-    with pytest.raises(Invalid, match="nowhere.yaml"):
+    with pytest.raises(Invalid, match=r"nowhere\.yaml"):
         load_settings({"PADDLEFLOW_CONFIG": "nowhere.yaml"}, {})
 
 

@@ -61,9 +61,7 @@ def test_the_queue_maximum_holds_and_says_so() -> None:
 def test_gpus_are_given_by_index_and_never_twice() -> None:
     node = a_node(having=resources("8", "32Gi", gpus=4))
     holding = a_job("h", asking=resources(gpus=1), status=JobStatus.RUNNING, node="node-1", gpus=(1,), seq=1)
-    decisions = decided(
-        holding, *(a_job(f"j{n}", asking=resources(gpus=n), seq=n + 1) for n in (1, 2)), nodes=(node,)
-    )
+    decisions = decided(holding, *(a_job(f"j{n}", asking=resources(gpus=n), seq=n + 1) for n in (1, 2)), nodes=(node,))
     assert [admission.placements[0].gpus for admission in decisions.admissions] == [(0,), (2, 3)]
 
 

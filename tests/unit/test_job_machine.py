@@ -20,9 +20,7 @@ LATER = THEN + timedelta(seconds=30)
 
 
 def placed(job: Job) -> tuple[Placement, ...]:
-    return tuple(
-        Placement(task_id=task_id, node=NodeName("node-1")) for task_id, _, _ in job.spec.task_slots(job.id)
-    )
+    return tuple(Placement(task_id=task_id, node=NodeName("node-1")) for task_id, _, _ in job.spec.task_slots(job.id))
 
 
 def admitted(replicas: int = 1) -> tuple[Job, tuple[Task, ...]]:

@@ -13,7 +13,9 @@ HOSTILE = ["", "..", "../x", "a/b", "a b", "a;rm -rf", "$(id)", "`id`", "a\nb", 
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("check", [names.check_queue_name, names.check_namespace, names.check_job_id, names.check_user_name])
+@pytest.mark.parametrize(
+    "check", [names.check_queue_name, names.check_namespace, names.check_job_id, names.check_user_name]
+)
 def test_hostile_names_are_refused_and_not_echoed_whole(check: Callable[[str], str], name: str) -> None:
     with pytest.raises(Invalid) as refused:
         check(name)
@@ -34,7 +36,9 @@ def test_a_trailing_newline_is_not_a_legal_end() -> None:
         names.check_user_name("alice\n")
 
 
-@pytest.mark.parametrize(("password", "strong"), [("abc123", True), ("abcdef", False), ("123456", False), ("ab1", False)])
+@pytest.mark.parametrize(
+    ("password", "strong"), [("abc123", True), ("abcdef", False), ("123456", False), ("ab1", False)]
+)
 def test_passwords(password: str, strong: bool) -> None:
     if strong:
         assert names.check_password(password) == password

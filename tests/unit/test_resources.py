@@ -42,7 +42,9 @@ def test_what_is_not_a_quantity_is_refused(text: str) -> None:
         parse_quantity(text)
 
 
-@pytest.mark.parametrize(("name", "text"), [("cpu", "-1"), ("memory", "9" * 30), ("../etc", "1"), ("a b", "1"), ("", "1")])
+@pytest.mark.parametrize(
+    ("name", "text"), [("cpu", "-1"), ("memory", "9" * 30), ("../etc", "1"), ("a b", "1"), ("", "1")]
+)
 def test_absurd_resources_are_refused_by_name(name: str, text: str) -> None:
     with pytest.raises(Invalid) as refused:
         Resources.parse({name: text})

@@ -39,7 +39,13 @@ def authorize(actor: Actor, command: commands.Command) -> None:
         ):
             if owner and owner != actor.name:
                 require_root(actor, code="AccessDenied")
-        case commands.SeedInstallation() | commands.AdmitJob() | commands.FailJob() | commands.ReportTask() | commands.ReportNodes():
+        case (
+            commands.SeedInstallation()
+            | commands.AdmitJob()
+            | commands.FailJob()
+            | commands.ReportTask()
+            | commands.ReportNodes()
+        ):
             if not actor.is_platform:
                 raise Denied("only the platform itself may report or decide", code="ActionNotAllowed")
         case commands.CreateFlavour() | commands.UpdateFlavour() | commands.DeleteFlavour():

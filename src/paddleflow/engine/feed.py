@@ -12,7 +12,7 @@ Listener = Callable[[], None]
 
 
 class Feed:
-    """Listeners are called after a commit that appended events, from whichever thread committed; they only set a flag."""
+    """Listeners are called after a commit that appended events, by whichever thread committed; they only set a flag."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

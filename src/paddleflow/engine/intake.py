@@ -7,13 +7,14 @@ its receipt when it comes again, and the receipt is written in the same transact
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from paddleflow.domain import commands
 from paddleflow.domain.access import authorize
 from paddleflow.domain.commands import Command
-from paddleflow.domain.errors import Conflict, Stale
+from paddleflow.domain.errors import Conflict, NotFound, Stale
 from paddleflow.domain.ids import spell_id
 from paddleflow.domain.names import check_password, check_text
 from paddleflow.domain.users import Actor
@@ -21,7 +22,7 @@ from paddleflow.engine.context import Answer, Context
 from paddleflow.engine.handlers import access, capacity, filesystems, installation, jobs
 from paddleflow.ports.clock import Clock
 from paddleflow.ports.identity import Identity
-from paddleflow.ports.store import Receipt, Store
+from paddleflow.ports.store import Receipt, Store, UnitOfWork
 
 _ATTEMPTS = 5
 """How often a command is tried again when a row changed under it (several servers on one database)."""
@@ -57,6 +58,9 @@ _HANDLERS: dict[type, Callable[[Context, Any], Answer]] = {
 }
 
 
+_T = TypeVar("_T")
+
+
 class Intake:
     def __init__(self, store: Store, clock: Clock, identity: Identity) -> None:
         self._store = store
@@ -68,30 +72,50 @@ class Intake:
         authorize(actor, command)
         check_text("Idempotency-Key", idempotency_key, limit=256)
         password_hash = self._hash_password(command)
-        for attempt in range(_ATTEMPTS):
-            try:
-                return self._once(command, actor, request_id, idempotency_key, password_hash)
-            except Stale:
-                if attempt == _ATTEMPTS - 1:
+        return _again_if_stale(lambda: self._once(command, actor, request_id, idempotency_key, password_hash))
+
+    def submit_together(self, commands_: Sequence[Command], actor: Actor) -> list[Answer | None]:
+        """Carry out several commands in one transaction, for reactors that have many at once.
+
+        One that the state forbids by now (None in the answers) writes nothing and does not spoil the others; anything
+        worse spoils them all.
+        """
+        for command in commands_:
+            authorize(actor, command)
+        return _again_if_stale(lambda: self._together(commands_, actor)) if commands_ else []
+
+    def _together(self, commands_: Sequence[Command], actor: Actor) -> list[Answer | None]:
+        answers: list[Answer | None] = []
+        with self._store.write() as uow:
+            ctx = self._context(uow, actor, "", "")
+            for command in commands_:
+                try:
+                    answers.append(_HANDLERS[type(command)](ctx, command))
+                except Stale:
                     raise
-        raise AssertionError("unreachable: the last attempt returns or raises")
+                except (Conflict, NotFound):
+                    answers.append(None)
+        return answers
+
+    def _context(self, uow: UnitOfWork, actor: Actor, request_id: str, password_hash: str) -> Context:
+        return Context(
+            uow=uow,
+            actor=actor,
+            now=self._clock.now(),
+            request_id=request_id,
+            new_id=self._new_id,
+            seal=self._identity.seal,
+            password_hash=password_hash,
+        )
 
     def _once(self, command: Command, actor: Actor, request_id: str, key: str, password_hash: str) -> Answer:
         with self._store.write() as uow:
-            fingerprint = hashlib.sha256(repr(command).encode()).hexdigest() if key else ""
+            fingerprint = _fingerprint(command) if key else ""
             if key and (receipt := uow.receipts.find(actor.name, key)) is not None:
                 if receipt.fingerprint != fingerprint:
                     raise Conflict("this Idempotency-Key was used for another request", code="InvalidArguments")
                 return receipt.answer
-            ctx = Context(
-                uow=uow,
-                actor=actor,
-                now=self._clock.now(),
-                request_id=request_id,
-                new_id=self._new_id,
-                seal=self._identity.seal,
-                password_hash=password_hash,
-            )
+            ctx = self._context(uow, actor, request_id, password_hash)
             answer = _HANDLERS[type(command)](ctx, command)
             if key:
                 uow.receipts.add(Receipt(owner=actor.name, key=key, fingerprint=fingerprint, answer=answer, at=ctx.now))
@@ -108,3 +132,20 @@ class Intake:
                 return self._identity.hash_password(password)  # the well-known default is weaker than the rule
             case _:
                 return ""
+
+
+def _fingerprint(command: Command) -> str:
+    """A digest to tell commands apart. A password is left out: a fast digest of it, stored, could be guessed from."""
+    if isinstance(command, commands.CreateUser | commands.SetPassword):
+        command = replace(command, password="")
+    return hashlib.sha256(repr(command).encode()).hexdigest()
+
+
+def _again_if_stale(attempt: Callable[[], _T]) -> _T:
+    """Rows may change under a command where several servers share a database; what it decides is decided anew."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return attempt()
+        except Stale:
+            continue
+    return attempt()

@@ -79,7 +79,7 @@ class InMemoryPlatform:
                 return
             self._after = events[-1].seq
             for reactor in self._reactors:
-                reactor.react(events)
+                reactor.react([event for event in events if event.kind in reactor.kinds])
 
     def ask(self, command: Command, actor: Actor = ROOT_ACTOR) -> Answer:
         return self.intake.submit(command, actor)

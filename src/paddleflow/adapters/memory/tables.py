@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar, cast
 
 from paddleflow.domain.clusters import Cluster
-from paddleflow.domain.errors import Conflict, Duplicate, Stale
+from paddleflow.domain.errors import Conflict, Duplicate, Invalid, Stale
 from paddleflow.domain.events import Event
 from paddleflow.domain.filesystems import Filesystem
 from paddleflow.domain.flavours import Flavour
@@ -95,6 +96,18 @@ def through_json(mapping: Mapping[str, object]) -> dict[str, object]:
     return decoded
 
 
+def in_utc(row: Row) -> Row:
+    """With its times in UTC, as a database gives them back; a time without a timezone is refused."""
+    moved: dict[str, Any] = {}
+    for each in fields(row):
+        value = getattr(row, each.name)
+        if isinstance(value, datetime) and value.tzinfo is not UTC:
+            if value.tzinfo is None:
+                raise Invalid(f"the time [{value.isoformat()}] has no timezone; give it in UTC")
+            moved[each.name] = value.astimezone(UTC)
+    return replace(row, **moved) if moved else row
+
+
 def duplicate(kind: str, name: str) -> Duplicate:
     return Duplicate(f"{kind} [{name}] exists already", details={"kind": kind, "name": name})
 
@@ -122,7 +135,7 @@ class Rows(Generic[Row]):
         numbers = {"seq": self._transaction.next_seq(self._kind)}
         if not isinstance(row, Grant):
             numbers["version"] = 1
-        table[key] = replace(cast(Any, row), **numbers)
+        table[key] = replace(cast(Any, in_utc(row)), **numbers)
         return cast(Row, table[key])
 
     def save(self, row: Row) -> Row:
@@ -131,7 +144,7 @@ class Rows(Generic[Row]):
         if held is None or isinstance(row, Grant) or held.version != row.version:
             message = f"{self._kind} [{key}] was changed or deleted by somebody else; read it again"
             raise Stale(message, details={"kind": self._kind, "name": key})
-        table[key] = replace(row, seq=held.seq, version=row.version + 1)
+        table[key] = replace(in_utc(row), seq=held.seq, version=row.version + 1)
         return cast(Row, table[key])
 
     def delete(self, key: Any) -> None:

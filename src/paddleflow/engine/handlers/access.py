@@ -17,7 +17,16 @@ def create_user(ctx: Context, command: commands.CreateUser) -> Answer:
     name = UserName(check_user_name(command.name))
     if ctx.uow.users.find(name) is not None or name.lower() == ROOT:
         raise Duplicate("The user name already exists", code="UserNameDuplicated", details={"name": name})
-    ctx.uow.users.add(User(name=name, password_hash=ctx.password_hash, created_at=ctx.now, updated_at=ctx.now))
+    ctx.uow.users.add(
+        User(
+            name=name,
+            password_hash=ctx.password_hash,
+            # Beyond every epoch of a deleted user of the same name, whose tokens must not open this account.
+            token_epoch=int(ctx.now.timestamp() * 1000),
+            created_at=ctx.now,
+            updated_at=ctx.now,
+        )
+    )
     ctx.emit(EventKind.USER_CREATED, name)
     return {"username": name}
 

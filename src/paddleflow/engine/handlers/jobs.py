@@ -6,7 +6,17 @@ from dataclasses import replace
 
 from paddleflow.domain import commands, job_machine
 from paddleflow.domain.access import may_use_queue, require_job
-from paddleflow.domain.errors import Conflict, Denied, Duplicate, Invalid, PaddleFlowError, invalid_field, not_found
+from paddleflow.domain.clusters import ClusterType
+from paddleflow.domain.errors import (
+    Conflict,
+    Denied,
+    Duplicate,
+    Invalid,
+    PaddleFlowError,
+    Unavailable,
+    invalid_field,
+    not_found,
+)
 from paddleflow.domain.events import EventKind
 from paddleflow.domain.flavours import CUSTOM
 from paddleflow.domain.ids import DEFAULT_QUEUE, FlavourName, JobId, QueueName, filesystem_id
@@ -39,6 +49,8 @@ _DEFAULT_AMOUNTS = {CPU: "1", MEMORY: "1Gi"}
 def submit_job(ctx: Context, command: commands.SubmitJob) -> Answer:
     try:
         job = _accepted(ctx, command)
+    except Unavailable:
+        raise  # an outage is not a refusal
     except PaddleFlowError as error:
         # Refusals keep their kind and their details but share the one code clients know.
         raise type(error)(error.message, code=_FAILED, details=error.details) from error
@@ -54,7 +66,8 @@ def _accepted(ctx: Context, command: commands.SubmitJob) -> Job:
     job_id = JobId(check_job_id(command.id) if command.id else ctx.new_id("job", 16))
     if command.id and ctx.uow.jobs.find(job_id) is not None:
         raise Duplicate(f"job[{job_id}] already exists, choose another id")
-    members = tuple(_resolved(ctx, member, command) for member in command.spec.members)
+    _check_images(ctx, command, queue)
+    members = tuple(_resolved(ctx, member) for member in command.spec.members)
     job = Job(
         id=job_id,
         name=check_text("name", command.name, limit=_NAME_LIMIT, code=_FAILED) or job_id,
@@ -87,9 +100,16 @@ def _open_queue(ctx: Context, asked: str) -> Queue:
     return queue
 
 
-def _resolved(ctx: Context, member: Member, command: commands.SubmitJob) -> Member:
-    if not member.image and command.spec.extension_template is None:
-        raise invalid_field("image", "it is required; the local runtime records it and runs on the host")
+def _check_images(ctx: Context, command: commands.SubmitJob, queue: Queue) -> None:
+    """An image is required wherever one is used: everywhere but on this machine."""
+    if command.spec.extension_template is not None or all(member.image for member in command.spec.members):
+        return
+    cluster = ctx.uow.clusters.find(queue.cluster)
+    if cluster is None or cluster.type is not ClusterType.LOCAL:
+        raise invalid_field("image", f"it is empty, and cluster[{queue.cluster}] runs images")
+
+
+def _resolved(ctx: Context, member: Member) -> Member:
     for field, value in (("command", member.command), ("image", member.image)):
         check_text(field, value)
     for argument in member.args:
@@ -117,9 +137,10 @@ def _flavour(ctx: Context, asked: FlavourRef) -> FlavourRef:
                 f"get flavour[{asked.name[:80]}] failed, it does not exist", details={"field": "flavour.name"}
             )
         return FlavourRef(name=flavour.name, resources=flavour.resources)
-    amounts = asked.resources
-    if not (amounts.get(CPU) and amounts.get(MEMORY)):
-        amounts = Resources({**amounts.amounts, **Resources.parse(_DEFAULT_AMOUNTS).amounts})
+    for name in (CPU, MEMORY):
+        if asked.resources.amounts.get(name) == 0:
+            raise invalid_field(f"flavour.{name}", "it must be above zero; leave it out for the default")
+    amounts = Resources({**Resources.parse(_DEFAULT_AMOUNTS).amounts, **asked.resources.amounts})
     return FlavourRef(name=asked.name, resources=amounts)
 
 

@@ -1,1 +1,1 @@
-"""Reactors: each follows the feed, looks at rows, asks a pure function what to do, and gives commands or runtime calls."""
+"""Reactors: each follows the feed, looks at rows, asks a pure function what to do, and then does it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paddleflow.domain.commands import AdmitJob
-from paddleflow.domain.errors import Conflict, NotFound
 from paddleflow.domain.events import Event, EventKind
 from paddleflow.domain.ids import JobId
 from paddleflow.domain.jobs import ACTIVE
@@ -15,17 +14,9 @@ from paddleflow.ports.store import Store
 from paddleflow.scheduling.decide import decide
 from paddleflow.scheduling.snapshot import Ledger
 
-_JOB_EVENTS = frozenset(
-    {
-        EventKind.JOB_SUBMITTED,
-        EventKind.JOB_ADMITTED,
-        EventKind.JOB_STARTED,
-        EventKind.JOB_STOPPING,
-        EventKind.JOB_FINISHED,
-        EventKind.JOB_UPDATED,
-        EventKind.JOB_DELETED,
-    }
-)
+_CHANGED = frozenset({EventKind.JOB_SUBMITTED, EventKind.JOB_ADMITTED, EventKind.JOB_UPDATED})
+_GONE = frozenset({EventKind.JOB_FINISHED, EventKind.JOB_DELETED})
+"""An end is final, so these need no second look. A job that starts or is being stopped holds what it held."""
 _CAPACITY_EVENTS = frozenset(
     {
         EventKind.QUEUE_CREATED,
@@ -46,6 +37,7 @@ _FREES_OR_ASKS = _CAPACITY_EVENTS | {
 
 class Admission:
     name = "admission"
+    kinds = _CHANGED | _GONE | _CAPACITY_EVENTS
 
     def __init__(self, *, store: Store, intake: Intake, host_note: str) -> None:
         self._store = store
@@ -59,11 +51,14 @@ class Admission:
         self._admit()
 
     def react(self, events: Sequence[Event]) -> None:
-        changed = {JobId(event.subject) for event in events if event.kind in _JOB_EVENTS}
+        gone = {JobId(event.subject) for event in events if event.kind in _GONE}
+        changed = {JobId(event.subject) for event in events if event.kind in _CHANGED} - gone
         with self._store.read() as view:
             found = {job.id: job for job in view.jobs.find_many(changed)} if changed else {}
             if any(event.kind in _CAPACITY_EVENTS for event in events):
                 self._ledger.set_capacity(view.queues.all(), view.clusters.nodes())
+        for job_id in gone:
+            self._ledger.drop(job_id)
         for job_id in changed:
             job = found.get(job_id)
             if job is None:
@@ -77,13 +72,14 @@ class Admission:
         """Nothing is left over: what could not be admitted waits for an event that frees room."""
 
     def _admit(self) -> None:
-        for admission in decide(self._ledger.snapshot()).admissions:
-            command = AdmitJob(id=admission.job_id, placements=admission.placements, message=self._host_note)
-            try:
-                self._intake.submit(command, PLATFORM)
-            except (Conflict, NotFound):
-                # The job was stopped or deleted since the snapshot; its own event puts the ledger right.
-                continue
+        """A job that was stopped or deleted since the snapshot is refused; its own event puts the ledger right."""
+        decisions = decide(self._ledger.snapshot())
+        admissions = [
+            AdmitJob(id=admission.job_id, placements=admission.placements, message=self._host_note)
+            for admission in decisions.admissions
+        ]
+        if admissions:
+            self._intake.submit_together(admissions, PLATFORM)
 
 
 def load_ledger(store: Store) -> Ledger:

@@ -1,6 +1,6 @@
 """Launcher: what the state of a job asks of its runtime, done.
 
-Launch and stop are idempotent by id, so after a crash every admitted or stopping job is simply told to its runtime again.
+Launch and stop are idempotent by id, so after a crash every admitted or stopping job is told to its runtime again.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _RELEVANT = frozenset({EventKind.JOB_ADMITTED, EventKind.JOB_STOPPING})
 
 class Launcher:
     name = "launcher"
+    kinds = _RELEVANT | {EventKind.JOB_DELETED}
 
     def __init__(
         self, *, store: Store, intake: Intake, runtimes: Mapping[ClusterName, Runtime], stop_grace_s: float

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from paddleflow.domain.errors import PaddleFlowError
-from paddleflow.domain.events import Event
+from paddleflow.domain.events import Event, EventKind
 from paddleflow.engine.feed import Feed
 from paddleflow.engine.lease import Lease
 
@@ -23,6 +23,8 @@ _BATCH = 1000
 
 class Reactor(Protocol):
     name: str
+    kinds: frozenset[EventKind]
+    """The events it wants to hear of; none: it lives by ticks alone and is not woken."""
 
     def resync(self) -> None:
         """Forget what was believed; read rows; act on them."""
@@ -49,7 +51,8 @@ class ReactorThread:
         self._thread = threading.Thread(target=self._run, name=f"reactor-{reactor.name}", daemon=True)
 
     def start(self) -> None:
-        self._unsubscribe = self._feed.subscribe(self._wake.set)
+        if self._reactor.kinds:
+            self._unsubscribe = self._feed.subscribe(self._wake.set)
         self._thread.start()
 
     def stop(self, timeout_s: float = 10.0) -> None:
@@ -81,10 +84,12 @@ class ReactorThread:
         self._reactor.resync()
         while not self._stopping.is_set() and self._lease.hold():
             self._wake.clear()
-            events = self._feed.read(after, _BATCH)
+            events = self._feed.read(after, _BATCH) if self._reactor.kinds else ()
             if events:
                 after = events[-1].seq
-                self._reactor.react(events)
+                heard = [event for event in events if event.kind in self._reactor.kinds]
+                if heard:
+                    self._reactor.react(heard)
             else:
                 self._reactor.tick()
                 self._wake.wait(self._idle_s)

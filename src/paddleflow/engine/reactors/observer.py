@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 from datetime import timedelta
 
 from paddleflow.domain.commands import ReportNodes, ReportTask
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 
 _WAIT_S = 5.0
 _SURVEY_EVERY = timedelta(seconds=60)
+_BATCH = 200
+"""Reports stored in one transaction: enough to be cheap, few enough that other writers do not wait."""
 _ENDED = (TaskStatus.SUCCEEDED, TaskStatus.FAILED)
 
 
@@ -78,8 +81,7 @@ class Observer:
             return False
         self._report_nodes()
         reports = self._runtime.survey()
-        for report in reports:
-            self._report(report)
+        self._report(reports)
         self._report_lost({report.task_id for report in reports})
         self._next_survey = self._clock.now() + _SURVEY_EVERY
         self._attached = True
@@ -87,14 +89,12 @@ class Observer:
 
     def observe(self, wait_s: float) -> None:
         """Wait for changes, tell them; now and then look at everything."""
-        for report in self._runtime.wait_reports(wait_s):
-            self._report(report)
+        self._report(self._runtime.wait_reports(wait_s))
         self._attached = self._lease.hold()
         if self._attached and self._clock.now() >= self._next_survey:
             self._next_survey = self._clock.now() + _SURVEY_EVERY
             self._report_nodes()
-            for report in self._runtime.survey():
-                self._report(report)
+            self._report(self._runtime.survey())
 
     def _report_lost(self, seen: set[TaskId]) -> None:
         with self._store.read() as view:
@@ -102,26 +102,35 @@ class Observer:
                 job for job in view.jobs.in_status(frozenset({JobStatus.RUNNING})) if job.cluster == self._cluster
             ]
             tasks = [task for job in running for task in view.jobs.tasks(job.id)]
-        for task in tasks:
-            if task.id not in seen and task.status not in _ENDED:
-                self._report(
-                    TaskReport(
-                        task_id=task.id,
-                        job_id=task.job_id,
-                        status=TaskStatus.FAILED,
-                        message="lost: its runtime does not know this task any more",
-                        started_at=task.started_at,
-                        finished_at=self._clock.now(),
-                    )
+        self._report(
+            [
+                TaskReport(
+                    task_id=task.id,
+                    job_id=task.job_id,
+                    status=TaskStatus.FAILED,
+                    message="lost: its runtime does not know this task any more",
+                    started_at=task.started_at,
+                    finished_at=self._clock.now(),
                 )
+                for task in tasks
+                if task.id not in seen and task.status not in _ENDED
+            ]
+        )
 
-    def _report(self, report: TaskReport) -> None:
-        known = self._intake.submit(ReportTask(report=report), PLATFORM)["known"]
+    def _report(self, reports: Sequence[TaskReport]) -> None:
+        """All in one transaction; the runtime may forget an end once it is stored."""
+        for start in range(0, len(reports), _BATCH):
+            batch = reports[start : start + _BATCH]
+            answers = self._intake.submit_together([ReportTask(report=report) for report in batch], PLATFORM)
+            for report, answer in zip(batch, answers, strict=True):
+                self._settle(report, is_known=answer is None or bool(answer["known"]))
+
+    def _settle(self, report: TaskReport, *, is_known: bool) -> None:
         if report.status in _ENDED:
             self._runtime.acknowledge(report.task_id)
-            if not known:
+            if not is_known:
                 self._runtime.remove(report.job_id)
-        elif not known:
+        elif not is_known:
             log.warning("task %s runs but its job does not exist; stopping it", report.task_id)
             self._runtime.stop(report.job_id, [report.task_id], 0.0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from paddleflow.domain.events import Event
+from paddleflow.domain.events import Event, EventKind
 from paddleflow.ports.clock import Clock
 from paddleflow.ports.store import Store
 
@@ -17,6 +17,7 @@ class Timers:
     """Forgets receipts after a day: a client that retries later than that means it."""
 
     name = "timers"
+    kinds: frozenset[EventKind] = frozenset()
 
     def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store

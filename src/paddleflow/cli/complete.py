@@ -1,0 +1,44 @@
+"""Names that the shell completes, asked from the server.
+
+Completion runs while the user types, so it never prints and never fails: no answer is no suggestion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from paddleflow.cli.invocation import Invocation
+from paddleflow.domain.errors import PaddleFlowError
+
+if TYPE_CHECKING:
+    from paddleflow.sdk.client import Client
+
+_LIMIT = 1000
+
+
+def _names(ctx: click.Context, incomplete: str, ask: Callable[[Client], Iterable[str]]) -> list[str]:
+    given = ctx.find_root().params.get("pf_config")
+    invocation = Invocation(Path(given) if given else None, "text")
+    try:
+        return [name for name in ask(invocation.client) if name.startswith(incomplete)]
+    except PaddleFlowError:
+        # No server, no log-in: nothing to suggest, and no place to say so.
+        return []
+    finally:
+        invocation.close()
+
+
+def job_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return _names(ctx, incomplete, lambda client: [job.job_id for job in client.list_job(maxkeys=_LIMIT)[1]])
+
+
+def queue_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return _names(ctx, incomplete, lambda client: [queue.name for queue in client.list_queue(_LIMIT)[1]])
+
+
+def flavour_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return _names(ctx, incomplete, lambda client: [one.name for one in client.list_flavour(_LIMIT)[1]])

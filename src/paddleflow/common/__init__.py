@@ -1,0 +1,1 @@
+"""Import paths that scripts written for earlier clients use. Nothing lives here; see ``paddleflow.sdk``."""

@@ -1,0 +1,19 @@
+"""``paddleflow.Client``: all the calls of the other files in one object.
+
+Every method returns a tuple whose first item is True; what fails raises ``PaddleFlowSDKException``.
+"""
+
+from __future__ import annotations
+
+from paddleflow.sdk.clusters import ClusterCalls
+from paddleflow.sdk.events import EventCalls
+from paddleflow.sdk.filesystems import FilesystemCalls
+from paddleflow.sdk.flavours import FlavourCalls
+from paddleflow.sdk.logs import LogCalls
+from paddleflow.sdk.queues import QueueCalls
+from paddleflow.sdk.statistics import StatisticsCalls
+from paddleflow.sdk.users import UserCalls
+
+
+class Client(UserCalls, QueueCalls, FlavourCalls, FilesystemCalls, ClusterCalls, EventCalls, LogCalls, StatisticsCalls):
+    """A client of one PaddleFlow server. Call ``login`` before anything else."""

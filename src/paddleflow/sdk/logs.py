@@ -1,0 +1,107 @@
+"""What jobs print: page-wise as existing scripts read it, or streamed as it is written."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paddleflow.sdk.errors import UnreachableError
+from paddleflow.sdk.jobs import job_path
+from paddleflow.sdk.session import Session
+from paddleflow.sdk.transport import ATTEMPTS, pause_before
+
+
+@dataclass(frozen=True)
+class LogInfo:
+    runid: str
+    jobid: str
+    taskid: str
+    has_next_page: bool
+    truncated: bool
+    pagesize: int | None
+    pageno: int | None
+    log_content: str
+
+    @classmethod
+    def from_wire(cls, jobid: str, task: Mapping[str, Any]) -> LogInfo:
+        page = task.get("logInfo") or {}
+        return cls(
+            runid="",
+            jobid=jobid,
+            taskid=task.get("taskID", ""),
+            has_next_page=bool(page.get("hasNextPage")),
+            truncated=bool(page.get("truncated")),
+            pagesize=None,
+            pageno=None,
+            log_content=page.get("logContent", ""),
+        )
+
+
+class LogCalls(Session):
+    """What the client can read of a job's output."""
+
+    def show_log_by_limit(
+        self,
+        job_id: str | None = None,
+        name: str | None = None,
+        namespace: str | None = None,
+        cluster_name: str | None = None,
+        read_from_tail: bool | None = None,
+        line_limit: int | str | None = None,
+        size_limit: str | None = None,
+        type: str | None = None,
+        framework: str | None = None,
+    ) -> tuple[bool, dict[str, Any]]:
+        """``{"eventList": […], "logs": [LogInfo…]}``, one entry for each task."""
+        params = {
+            "jobID": job_id,
+            "name": name,
+            "namespace": namespace,
+            "clusterName": cluster_name,
+            "readFromTail": read_from_tail,
+            "lineLimit": line_limit,
+            "sizeLimit": size_limit,
+            "type": type,
+            "framework": framework,
+        }
+        data = self._get("/log/job", params)
+        jobid = data.get("jobID") or job_id or ""
+        logs = [LogInfo.from_wire(jobid, task) for task in data.get("taskList") or []]
+        return True, {"eventList": data.get("eventList") or [], "logs": logs}
+
+    def stream_log(self, jobid: str, task: str | None = None, follow: bool = True, *, start: int = 0) -> Iterator[str]:
+        """The text of a task's log from byte ``start`` (negative: from the end), as it is written.
+
+        With ``follow`` it goes on until the job has ended. A broken connection is taken up where it broke, unless
+        ``start`` is negative: then where it broke is not known, and the error is raised.
+        """
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        for chunk in self.stream_log_bytes(jobid, task, follow, start=start):
+            text = decoder.decode(chunk)
+            if text:
+                yield text
+        rest = decoder.decode(b"", final=True)
+        if rest:
+            yield rest
+
+    def stream_log_bytes(
+        self, jobid: str, task: str | None = None, follow: bool = True, *, start: int = 0
+    ) -> Iterator[bytes]:
+        """As ``stream_log``, undecoded."""
+        position = start
+        failures = 0
+        while True:
+            try:
+                params = {"task": task, "start": position, "follow": follow}
+                for chunk in self._stream(f"{job_path(jobid)}/log", params):
+                    failures = 0
+                    position += len(chunk)
+                    yield chunk
+                return
+            except UnreachableError:
+                failures += 1
+                if failures >= ATTEMPTS or start < 0:
+                    raise
+            pause_before(failures + 1)

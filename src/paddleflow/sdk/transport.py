@@ -1,0 +1,187 @@
+"""The one door to HTTP: it makes a call, repeats it where that is safe, and turns every failure into our errors.
+
+A call that may be repeated (a read, or a create that carries an idempotency key) is tried again a few times when the
+connection is lost half-way; a server that cannot be reached at all is reported at once, with its address. httpx is
+imported on first use, so that importing the client stays cheap.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from paddleflow.sdk.errors import (
+    CONNECTION_ERROR,
+    InvalidError,
+    PaddleFlowSDKException,
+    UnavailableError,
+    UnreachableError,
+    error_from_wire,
+)
+
+if TYPE_CHECKING:
+    import httpx
+
+PREFIX = "/api/paddleflow/v1"
+ANSWER_TIMEOUT_S = 60.0
+CONNECT_TIMEOUT_S = 10.0
+STREAM_IDLE_TIMEOUT_S = 90.0
+"""The server sends a heartbeat more often than this, so a silent stream is a dead one."""
+ATTEMPTS = 4
+_FIRST_PAUSE_S = 0.1
+_BUSY = 503
+"""A dependency of the server did not answer just now; asking again is what it asks for."""
+
+Query = Mapping[str, object]
+
+
+def pause_before(attempt: int) -> None:
+    """Back off before attempt number ``attempt`` (the first is 1, which does not wait), with jitter, 2 s at most."""
+    if attempt > 1:
+        time.sleep(min(2.0, _FIRST_PAUSE_S * 3 ** (attempt - 2)) * random.uniform(0.5, 1.0))
+
+
+class Transport:
+    """Calls to one server, over kept-alive connections. Safe to share between threads."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.address = _address(host, port)
+        self._lazy_client: httpx.Client | None = None
+        self._making = threading.Lock()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Query | None = None,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+        repeatable: bool = False,
+    ) -> Any:
+        """The decoded JSON of the answer; None where the answer has no body."""
+        import httpx
+
+        for attempt in range(1, ATTEMPTS + 1):
+            pause_before(attempt)
+            try:
+                response = self._client().request(
+                    method, PREFIX + path, params=_query(params), json=body, headers=dict(headers or {})
+                )
+                if response.status_code == _BUSY and repeatable and attempt < ATTEMPTS:
+                    continue
+                return _decoded(response, self.address)
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                # Refused on the first try means nobody is there; after a lost connection it may be restarting.
+                if attempt in (1, ATTEMPTS):
+                    raise self._unreachable("cannot reach", error) from error
+            except httpx.TimeoutException as error:
+                raise self._unreachable("no answer in time from", error) from error
+            except httpx.TransportError as error:
+                if not repeatable or attempt == ATTEMPTS:
+                    raise self._unreachable("lost the connection to", error) from error
+        raise AssertionError("unreachable: the last attempt either returns or raises")
+
+    def stream(
+        self, path: str, *, params: Query | None = None, headers: Mapping[str, str] | None = None
+    ) -> Iterator[bytes]:
+        """The body of a GET as it arrives. A lost connection raises UnreachableError; resuming is the caller's."""
+        import httpx
+
+        timeout = httpx.Timeout(STREAM_IDLE_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
+        try:
+            with self._client().stream(
+                "GET", PREFIX + path, params=_query(params), headers=dict(headers or {}), timeout=timeout
+            ) as response:
+                if not response.is_success:
+                    response.read()
+                    raise _failure(response)
+                yield from response.iter_bytes()
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise self._unreachable("cannot reach", error) from error
+        except httpx.TransportError as error:
+            raise self._unreachable("lost the connection to", error) from error
+
+    def close(self) -> None:
+        with self._making:
+            client, self._lazy_client = self._lazy_client, None
+        if client is not None:
+            client.close()
+
+    def _client(self) -> httpx.Client:
+        with self._making:
+            if self._lazy_client is None:
+                self._lazy_client = self._connected()
+            return self._lazy_client
+
+    def _connected(self) -> httpx.Client:
+        import httpx
+
+        try:
+            return httpx.Client(
+                base_url=self.address,
+                timeout=httpx.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
+                # Plain HTTP has no certificate to verify, and loading the roots would cost more than a call does.
+                verify=self.address.startswith("https:"),
+                trust_env=not is_loopback(self.address),
+            )
+        except httpx.InvalidURL as error:
+            raise InvalidError("InvalidServer", f"{self.address} is not an address: {error}") from error
+
+    def _unreachable(self, problem: str, error: Exception) -> UnreachableError:
+        return UnreachableError(CONNECTION_ERROR, f"{problem} the PaddleFlow server at {self.address}: {error}")
+
+
+def is_loopback(address: str) -> bool:
+    """Whether ``scheme://host:port`` names this very machine."""
+    host = address.split("://", 1)[-1].split("/", 1)[0].rsplit(":", 1)[0].strip("[]")
+    return host in {"localhost", "::1"} or host.startswith("127.")
+
+
+def _address(host: str, port: int) -> str:
+    scheme, _, name = host.rpartition("://")
+    name = name.rstrip("/")
+    if name.count(":") > 1 and not name.startswith("["):
+        name = f"[{name}]"
+    return f"{scheme or 'http'}://{name}:{port}"
+
+
+def _query(params: Query | None) -> dict[str, str]:
+    """Absent values are left out; booleans are spelt as JSON spells them."""
+    spelt = {True: "true", False: "false"}
+    return {
+        name: spelt[value] if isinstance(value, bool) else str(value)
+        for name, value in (params or {}).items()
+        if value is not None and value != ""
+    }
+
+
+def _decoded(response: httpx.Response, address: str) -> Any:
+    if not response.is_success:
+        raise _failure(response)
+    if not response.content.strip():
+        return None
+    try:
+        return response.json()
+    except ValueError as error:
+        raise UnavailableError(
+            "InvalidResponse", f"what answers at {address} does not speak JSON; is it a PaddleFlow server?"
+        ) from error
+
+
+def _failure(response: httpx.Response) -> PaddleFlowSDKException:
+    request_id = response.headers.get("x-pf-request-id")
+    try:
+        told = json.loads(response.content)
+    except ValueError:
+        # A proxy's page, not our server's: the status is all there is to tell.
+        told = None
+    if not isinstance(told, dict):
+        told = {}
+    code = str(told.get("code") or "InternalError")
+    message = str(told.get("message") or f"HTTP {response.status_code} {response.reason_phrase}")
+    return error_from_wire(response.status_code, code, message, told.get("requestID") or request_id)

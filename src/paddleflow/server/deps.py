@@ -1,0 +1,27 @@
+"""What the server is given to serve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from paddleflow.engine.feed import Feed
+from paddleflow.engine.intake import Intake
+from paddleflow.engine.logs import Logs
+from paddleflow.engine.reads import Reads
+from paddleflow.engine.statistics import Statistics
+from paddleflow.ports.clock import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    intake: Intake
+    reads: Reads
+    logs: Logs
+    statistics: Statistics
+    feed: Feed
+    clock: Clock
+    marker_key: bytes
+    """Signs the markers of lists, so that nobody can make one up."""
+    version: str
+    build: Mapping[str, str]

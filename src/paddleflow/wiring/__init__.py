@@ -1,0 +1,1 @@
+"""Composition root: the only place where everything meets."""

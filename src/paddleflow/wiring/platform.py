@@ -1,0 +1,184 @@
+"""Settings become a running platform: store, identity, runtimes, reactors, started and stopped together."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from paddleflow.adapters.identity import KeyedIdentity, load_or_create_key
+from paddleflow.adapters.local.runtime import LocalRuntime, LocalRuntimeOptions
+from paddleflow.adapters.sql.store import SqlStore
+from paddleflow.adapters.system import SystemClock
+from paddleflow.domain.clusters import Node
+from paddleflow.domain.commands import SeedInstallation
+from paddleflow.domain.ids import DEFAULT_CLUSTER, ClusterName, NodeName
+from paddleflow.domain.resources import CPU, GPU, MEMORY, Resources
+from paddleflow.domain.users import PLATFORM
+from paddleflow.engine.feed import Feed
+from paddleflow.engine.intake import Intake
+from paddleflow.engine.lease import Lease
+from paddleflow.engine.logs import Logs
+from paddleflow.engine.reactors.admission import Admission
+from paddleflow.engine.reactors.launcher import Launcher
+from paddleflow.engine.reactors.loop import Reactor, ReactorThread
+from paddleflow.engine.reactors.observer import Observer
+from paddleflow.engine.reactors.timers import Timers
+from paddleflow.engine.reads import Reads
+from paddleflow.engine.statistics import Sampler, Statistics
+from paddleflow.ports.clock import Clock
+from paddleflow.ports.identity import Identity
+from paddleflow.ports.runtime import Runtime
+from paddleflow.ports.store import Store
+from paddleflow.settings import LocalSettings, NodeSettings, Settings
+
+HOST_NOTE = "the local runtime runs on the host; the image is recorded and not used"
+_EMBEDDED_HOLDER = "embedded"
+"""A server on SQLite is alone, because it holds the lock of its state directory; after a crash it need not wait for
+its own lease to expire."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """What the engine stands on. Tests hand in their own."""
+
+    store: Store
+    clock: Clock
+    identity: Identity
+    runtimes: Mapping[ClusterName, Runtime]
+    holder: str
+
+
+class Platform:
+    """The engine with its reactors."""
+
+    def __init__(self, outside: Outside, settings: Settings) -> None:
+        self._outside = outside
+        self._settings = settings
+        store, clock = outside.store, outside.clock
+        self.feed = Feed(store)
+        self.intake = Intake(store, clock, outside.identity)
+        self.reads = Reads(store, clock, outside.identity)
+        self.logs = Logs(store, outside.runtimes)
+        self.statistics = Statistics(store, clock, outside.runtimes)
+        self._sampler = Sampler(self.statistics, settings.local.sample_every_s)
+        self._observers = [
+            Observer(
+                cluster=cluster,
+                runtime=runtime,
+                store=store,
+                intake=self.intake,
+                clock=clock,
+                lease=self._lease("runtime"),
+            )
+            for cluster, runtime in outside.runtimes.items()
+        ]
+        self._reactors = [
+            self._thread(Admission(store=store, intake=self.intake, host_note=HOST_NOTE), "admission"),
+            self._thread(
+                Launcher(
+                    store=store,
+                    intake=self.intake,
+                    runtimes=outside.runtimes,
+                    stop_grace_s=settings.local.stop_grace_s,
+                ),
+                "runtime",
+            ),
+            self._thread(Timers(store=store, clock=clock), "timers"),
+        ]
+
+    def _lease(self, name: str) -> Lease:
+        return Lease(store=self._outside.store, clock=self._outside.clock, name=name, holder=self._outside.holder)
+
+    def _thread(self, reactor: Reactor, lease_name: str) -> ReactorThread:
+        return ReactorThread(reactor, feed=self.feed, lease=self._lease(lease_name))
+
+    def start(self) -> bool:
+        """Seed what a new installation needs, agree with the runtimes, then react. True for a new installation."""
+        seed = SeedInstallation(root_password=self._settings.state.root_password)
+        is_new = bool(self.intake.submit(seed, PLATFORM)["isNew"])
+        for observer in self._observers:
+            observer.start()
+        for reactor in self._reactors:
+            reactor.start()
+        self._sampler.start()
+        return is_new
+
+    def stop(self) -> None:
+        """Reactors first, so that nobody reacts to a half-stopped platform. Jobs go on without us."""
+        self._sampler.stop()
+        for reactor in reversed(self._reactors):
+            reactor.stop()
+        for observer in self._observers:
+            observer.stop()
+        for runtime in self._outside.runtimes.values():
+            runtime.close()
+        self._outside.store.close()
+
+
+def connect_outside(settings: Settings, state_dir: Path) -> Outside:
+    """The real world as the settings describe it."""
+    identity = KeyedIdentity(installation_key(state_dir), token_life=timedelta(hours=settings.server.token_life_h))
+    shared = bool(settings.state.database_url)
+    return Outside(
+        store=SqlStore(database_url(settings, state_dir)),
+        clock=SystemClock(),
+        identity=identity,
+        runtimes={DEFAULT_CLUSTER: LocalRuntime(local_options(settings, state_dir))},
+        holder=f"{socket.gethostname()}-{os.getpid()}-{identity.new_token_hex()[:8]}" if shared else _EMBEDDED_HOLDER,
+    )
+
+
+def installation_key(state_dir: Path) -> bytes:
+    return load_or_create_key(state_dir / "installation.key")
+
+
+def database_url(settings: Settings, state_dir: Path) -> str:
+    """SQLite in the state directory unless told otherwise; ``postgresql://`` means the driver we ship."""
+    url = settings.state.database_url
+    if not url:
+        return f"sqlite:///{state_dir / 'paddleflow.db'}"
+    for prefix in ("postgresql://", "postgres://"):
+        if url.startswith(prefix):
+            return "postgresql+psycopg://" + url.removeprefix(prefix)
+    return url
+
+
+def local_options(settings: Settings, state_dir: Path) -> LocalRuntimeOptions:
+    return LocalRuntimeOptions(
+        root=state_dir / "local",
+        cluster=DEFAULT_CLUSTER,
+        nodes=tuple(simulated_nodes(settings.local)),
+        log_cap_bytes=int(settings.local.log_cap_mib * 1024 * 1024),
+        extra_path=_search_path(os.environ.get("PATH", "")),
+    )
+
+
+def _search_path(path: str) -> tuple[str, ...]:
+    """Where jobs find programs: this interpreter's own directory first, so that ``python`` is the server's, then what
+    the server itself finds. Relative entries would mean something else in every working directory."""
+    own = str(Path(sys.executable).parent)
+    return tuple(dict.fromkeys([own, *(entry for entry in path.split(":") if entry.startswith("/"))]))
+
+
+def simulated_nodes(settings: LocalSettings) -> Iterable[Node]:
+    for node in settings.nodes:
+        for number in range(1, node.count + 1):
+            yield _node(node, node.name if node.count == 1 else f"{node.name}-{number}")
+
+
+def _node(node: NodeSettings, name: str) -> Node:
+    amounts = {CPU: node.cpu, MEMORY: node.memory}
+    if node.gpus:
+        amounts[GPU] = str(node.gpus)
+    return Node(
+        name=NodeName(name),
+        cluster=DEFAULT_CLUSTER,
+        capacity=Resources.parse(amounts),
+        address="127.0.0.1",
+        labels=dict(node.labels),
+    )

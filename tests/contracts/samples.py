@@ -1,0 +1,263 @@
+"""Rows to store: plain ones for examples, arbitrary ones for properties."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import strategies as st
+
+from paddleflow.domain.clusters import Cluster, ClusterType, Node
+from paddleflow.domain.events import Event, EventKind
+from paddleflow.domain.filesystems import Filesystem
+from paddleflow.domain.flavours import Flavour
+from paddleflow.domain.ids import GrantId, JobId, NodeName, TaskId, UserName
+from paddleflow.domain.jobs import (
+    FlavourRef,
+    Framework,
+    FsRef,
+    Job,
+    JobKind,
+    JobSpec,
+    JobStatus,
+    Member,
+    Placement,
+    Priority,
+    Task,
+)
+from paddleflow.domain.queries import JobFilter
+from paddleflow.domain.queues import Queue
+from paddleflow.domain.resources import Resources
+from paddleflow.domain.users import Grant, ResourceType, User
+
+NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def user(name: str = "alice", **changes: Any) -> User:
+    fields: dict[str, Any] = {"name": name, "password_hash": "hash", "created_at": NOON, "updated_at": NOON}
+    return User(**fields | changes)
+
+
+def grant(user_name: str = "alice", resource_id: str = "q1", **changes: Any) -> Grant:
+    fields: dict[str, Any] = {
+        "id": GrantId(f"grant-{user_name}-{resource_id}"),
+        "user": user_name,
+        "resource_type": ResourceType.QUEUE,
+        "resource_id": resource_id,
+        "created_at": NOON,
+        "updated_at": NOON,
+    }
+    return Grant(**fields | changes)
+
+
+def flavour(name: str = "small", **changes: Any) -> Flavour:
+    fields: dict[str, Any] = {
+        "id": f"flavour-{name}",
+        "name": name,
+        "cpu": "1",
+        "memory": "1Gi",
+        "scalars": {"nvidia.com/gpu": "2"},
+        "created_at": NOON,
+        "updated_at": NOON,
+    }
+    return Flavour(**fields | changes)
+
+
+def cluster(name: str = "default-cluster", **changes: Any) -> Cluster:
+    fields: dict[str, Any] = {
+        "id": f"cluster-{name}",
+        "name": name,
+        "type": ClusterType.LOCAL,
+        "endpoint": "127.0.0.1",
+        "namespaces": ("default", "team"),
+        "created_at": NOON,
+        "updated_at": NOON,
+    }
+    return Cluster(**fields | changes)
+
+
+def node(name: str, cluster_name: str = "default-cluster", **changes: Any) -> Node:
+    fields: dict[str, Any] = {
+        "name": name,
+        "cluster": cluster_name,
+        "capacity": Resources.of(cpu="8", memory="32Gi"),
+        "labels": {"zone": "a"},
+    }
+    return Node(**fields | changes)
+
+
+def queue(name: str = "q1", **changes: Any) -> Queue:
+    fields: dict[str, Any] = {
+        "id": f"queue-{name}",
+        "name": name,
+        "namespace": "default",
+        "cluster": "default-cluster",
+        "max_resources": Resources.of(cpu="20", memory="200Gi"),
+        "min_resources": Resources.of(cpu="500m"),
+        "location": {"zone": "a"},
+        "policies": ("priority", "fifo"),
+        "created_at": NOON,
+        "updated_at": NOON,
+    }
+    return Queue(**fields | changes)
+
+
+def filesystem(name: str = "data", owner: str = "alice", **changes: Any) -> Filesystem:
+    fields: dict[str, Any] = {
+        "id": f"fs-{owner}-{name}",
+        "name": name,
+        "owner": owner,
+        "type": "s3",
+        "server_address": "s3.example.org",
+        "sub_path": "bucket/dir",
+        "properties": {"region": "eu", "accessKey": "k"},
+        "independent_mount_process": True,
+        "created_at": NOON,
+        "updated_at": NOON,
+    }
+    return Filesystem(**fields | changes)
+
+
+def job(id: str = "job-1", **changes: Any) -> Job:
+    fields: dict[str, Any] = {
+        "id": JobId(id),
+        "name": "train",
+        "owner": "alice",
+        "queue": "q1",
+        "cluster": "default-cluster",
+        "spec": JobSpec(members=(Member(command="sleep 1", flavour=FlavourRef(name="small")),)),
+        "created_at": NOON,
+        "updated_at": NOON,
+    }
+    return Job(**fields | changes)
+
+
+def task(id: str, job_id: str = "job-1", **changes: Any) -> Task:
+    fields: dict[str, Any] = {"role": "worker", "index": 0, "node": "n1"}
+    return Task(id=TaskId(id), job_id=JobId(job_id), **fields | changes)
+
+
+def event(subject: str = "job-1", **changes: Any) -> Event:
+    fields: dict[str, Any] = {
+        "kind": EventKind.JOB_UPDATED,
+        "subject": subject,
+        "owner": UserName("alice"),
+        "data": {"status": "running", "n": 1, "nested": {"list": [1, "two", None]}},
+        "at": NOON,
+        "cause": "request-1",
+    }
+    return Event(**fields | changes)
+
+
+# Anything JSON can carry, lone surrogates and NUL included: a spec is stored as JSON.
+anything = st.text(max_size=20)
+# What the engines can hold in a column of its own.
+plain = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=20)
+moments = st.datetimes(min_value=datetime(1990, 1, 1), max_value=datetime(2200, 1, 1), timezones=st.just(UTC))
+pairs = st.dictionaries(anything, anything, max_size=3)
+labels = st.dictionaries(plain, plain, max_size=3)
+resources = st.dictionaries(anything, st.integers(0, 2**63 - 1), max_size=3).map(Resources)
+flavours = st.builds(FlavourRef, name=anything, resources=resources)
+fs_refs = st.builds(
+    FsRef,
+    name=anything,
+    mount_path=anything,
+    sub_path=anything,
+    read_only=st.booleans(),
+    id=anything,
+    type=anything,
+    host_path=anything,
+)
+members = st.builds(
+    Member,
+    role=anything,
+    replicas=st.integers(0, 1000),
+    name=anything,
+    flavour=flavours,
+    limit=st.none() | flavours,
+    fs=st.none() | fs_refs,
+    extra_fs=st.lists(fs_refs, max_size=2).map(tuple),
+    image=anything,
+    env=pairs,
+    command=anything,
+    args=st.lists(anything, max_size=3).map(tuple),
+    port=st.integers(0, 65535),
+    labels=pairs,
+    annotations=pairs,
+)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | anything,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(anything, inner, max_size=2),
+    max_leaves=5,
+)
+specs = st.builds(
+    JobSpec,
+    kind=st.sampled_from(JobKind),
+    framework=st.sampled_from(Framework),
+    members=st.lists(members, max_size=3).map(tuple),
+    extension_template=st.none() | st.dictionaries(anything, json_values, max_size=2),
+)
+placements = st.builds(
+    Placement,
+    task_id=anything.map(TaskId),
+    node=anything.map(NodeName),
+    gpus=st.lists(st.integers(0, 64), max_size=3).map(tuple),
+)
+jobs = st.builds(
+    Job,
+    id=st.just(JobId("job-any")),
+    name=plain,
+    owner=plain,
+    queue=plain,
+    cluster=plain,
+    priority=st.sampled_from(Priority),
+    labels=labels,
+    annotations=pairs,
+    spec=specs,
+    status=st.sampled_from(JobStatus),
+    message=plain,
+    placements=st.lists(placements, max_size=3).map(tuple),
+    created_at=moments,
+    activated_at=st.none() | moments,
+    finished_at=st.none() | moments,
+    updated_at=moments,
+    seq=st.just(0),
+    version=st.just(0),
+)
+
+# Few values each, so that filters meet rows.
+_owners = st.sampled_from(["alice", "bobby", "carol"])
+_queues = st.sampled_from(["q1", "q2"])
+_clusters = st.sampled_from(["c1", "c2"])
+_minutes = st.integers(0, 5).map(lambda minutes: at(60 * minutes))
+_few_labels = st.dictionaries(st.sampled_from(["team", "app"]), st.sampled_from(["a", "b"]), max_size=2)
+_few_statuses = st.sampled_from([JobStatus.INIT, JobStatus.RUNNING, JobStatus.SUCCEEDED, JobStatus.FAILED])
+
+listed_jobs = st.lists(
+    st.fixed_dictionaries(
+        {
+            "owner": _owners,
+            "queue": _queues,
+            "cluster": _clusters,
+            "status": _few_statuses,
+            "labels": _few_labels,
+            "updated_at": _minutes,
+            "activated_at": st.none() | _minutes,
+        }
+    ),
+    max_size=25,
+)
+job_filters = st.builds(
+    JobFilter,
+    owner=st.none() | _owners,
+    statuses=st.frozensets(_few_statuses, max_size=3),
+    queue=st.none() | _queues,
+    cluster=st.none() | _clusters,
+    updated_since=st.none() | _minutes,
+    activated_since=st.none() | _minutes,
+    labels=_few_labels,
+)

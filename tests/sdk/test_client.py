@@ -1,0 +1,364 @@
+"""The client over real HTTP: what it sends, what it makes of the answers, and what it does when they fail."""
+
+from __future__ import annotations
+
+import inspect
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from paddleflow import Client, PaddleFlowSDKException
+from paddleflow.domain.errors import NotFound
+from paddleflow.sdk.errors import (
+    DuplicateError,
+    InvalidError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnreachableError,
+)
+from tests.sdk.recorded_server import Answer, RecordedServer, error, event_bytes, job_json, lost, ok
+
+SIGNATURES = {
+    "login": "user_name, password",
+    "get_version": "",
+    "add_user": "user_name, password",
+    "del_user": "user_name",
+    "update_password": "name, password",
+    "list_user": "maxsize",
+    "add_queue": "name, namespace, clusterName, maxResources, minResources, schedulingPolicy, location, quotaType",
+    "update_queue": "queuename, maxResources, minResources, schedulingPolicy, location",
+    "del_queue": "queuename",
+    "grant_queue": "username, queuename",
+    "ungrant_queue": "username, queuename",
+    "show_queue_grant": "username, maxsize",
+    "list_queue": "maxsize, marker",
+    "show_queue": "queuename",
+    "list_flavour": "maxsize, marker, clustername, key",
+    "show_flavour": "name",
+    "add_flavour": "name, cpu, memory, scalar_resources, cluster_name",
+    "update_flavour": "name, cpu, memory, scalar_resources, cluster_name",
+    "del_flavour": "name",
+    "add_fs": "fsname, url, username, properties",
+    "show_fs": "fsname, username",
+    "list_fs": "username, maxsize",
+    "delete_fs": "fsname, username",
+    "create_cluster": "clustername, endpoint, clustertype, credential, description, source, setting, status, "
+    "namespacelist, version",
+    "list_cluster": "maxkeys, marker, clustername, clusterstatus",
+    "show_cluster": "clustername",
+    "delete_cluster": "clustername",
+    "list_cluster_resource": "clustername",
+    "list_cluster_resource_v2": "page_no, page_size, clusternames, queuenaame, labels",
+    "create_job": "job_type, job_request",
+    "show_job": "jobid",
+    "list_job": "status, timestamp, start_time, queue, labels, maxkeys, marker",
+    "update_job": "jobid, priority, labels, annotations",
+    "stop_job": "jobid",
+    "delete_job": "jobid",
+    "show_log_by_limit": "job_id, name, namespace, cluster_name, read_from_tail, line_limit, size_limit, type, "
+    "framework",
+    "get_statistics": "jobid, runid",
+    "get_statistics_detail": "jobid, start, end, step, runid",
+    "get_cardtime_by_queue_name": "queue_names, start_time, end_time",
+}
+
+
+@pytest.mark.parametrize(("method", "arguments"), SIGNATURES.items())
+def test_methods_take_the_arguments_scripts_pass(method: str, arguments: str) -> None:
+    names = list(inspect.signature(getattr(Client, method)).parameters)
+    assert ", ".join(names[1:]) == arguments
+
+
+def test_import_is_lazy() -> None:
+    code = (
+        "import sys, paddleflow; assert 'httpx' not in sys.modules and 'paddleflow.sdk.client' not in sys.modules;"
+        "paddleflow.Client; assert 'httpx' not in sys.modules and 'pydantic' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("host", "user", "password", "code"),
+    [
+        ("", "root", "paddleflow", "InvalidServer"),
+        ("h", "", "paddleflow", "InvalidUser"),
+        ("h", " ", "paddleflow", "InvalidUser"),
+        ("h", "root", "", "InvalidPassWord"),
+    ],
+)
+def test_empty_credentials_are_refused(host: str, user: str, password: str, code: str) -> None:
+    with pytest.raises(InvalidError) as caught:
+        Client(host, user, password)
+    assert caught.value.get_code() == code
+
+
+def test_login_comes_first(server: RecordedServer) -> None:
+    client = Client("127.0.0.1", "root", "paddleflow", server.port)
+    with pytest.raises(PaddleFlowSDKException) as caught:
+        client.list_queue()
+    assert caught.value.get_code() == "InvalidOperator"
+    with pytest.raises(PaddleFlowSDKException):
+        next(client.events())
+    assert server.asked == []
+
+
+def test_login_sends_the_token_afterwards(server: RecordedServer, client: Client) -> None:
+    server.on("GET", "/version", ok({"gitVersion": "1"}))
+    assert client.get_version() == (True, {"gitVersion": "1"})
+    assert server.calls("POST", "/login")[0].body == {"username": "root", "password": "paddleflow"}
+    assert server.asked[-1].headers["x-pf-authorization"] == "token-1"
+
+
+@pytest.mark.parametrize("code", ["AuthFailed", "UserNotExist"])
+def test_refused_login_is_unauthenticated_whatever_the_server_calls_it(server: RecordedServer, code: str) -> None:
+    server.on("POST", "/login", error(400, code, "no"))
+    with Client("127.0.0.1", "root", "wrong", server.port) as client, pytest.raises(UnauthenticatedError) as caught:
+        client.login("root", "wrong")
+    assert caught.value.get_code() == code
+
+
+def test_stale_token_is_renewed_once(server: RecordedServer, client: Client) -> None:
+    server.on("GET", "/user", error(400, "AuthInvalidToken", "expired"), ok({"userList": [{"name": "alice"}]}))
+    assert [user.name for user in client.list_user()[1]] == ["alice"]
+    assert [one.headers["x-pf-authorization"] for one in server.calls("GET", "/user")] == ["token-1", "token-2"]
+
+    server.on("GET", "/user", error(400, "AuthInvalidToken", "expired"))
+    with pytest.raises(UnauthenticatedError):
+        client.list_user()
+    assert len(server.calls("POST", "/login")) == 3
+
+
+def test_nobody_there_is_said_at_once_with_the_address() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        with Client("127.0.0.1", "root", "paddleflow", port) as client, pytest.raises(UnreachableError) as caught:
+            client.login("root", "paddleflow")
+    assert caught.value.get_code() == "Connection Error"
+    assert f"127.0.0.1:{port}" in caught.value.get_message()
+
+
+def test_create_is_repeated_with_the_same_key_when_the_connection_is_lost(
+    server: RecordedServer, client: Client
+) -> None:
+    server.on("POST", "/job/single", lost(), lost(), ok({"id": "job-1"}))
+    assert client.submit_job("true") == (True, "job-1")
+    calls = server.calls("POST", "/job/single")
+    assert len(calls) == 3
+    assert len({one.headers["idempotency-key"] for one in calls}) == 1
+
+
+def test_two_creates_have_two_keys_and_a_given_key_is_sent(server: RecordedServer, client: Client) -> None:
+    server.on("POST", "/job/single", ok({"id": "job-1"}))
+    client.submit_job("true")
+    client.submit_job("true")
+    client.submit_job("true", idempotency_key="mine")
+    keys = [one.headers["idempotency-key"] for one in server.calls("POST", "/job/single")]
+    assert len(set(keys)) == 3
+    assert keys[-1] == "mine"
+
+
+def test_busy_server_is_asked_again_where_that_is_safe(server: RecordedServer, client: Client) -> None:
+    busy = error(503, "InternalError", "the database is locked")
+    server.on("GET", "/job/job-1", busy, ok(job_json()))
+    assert client.show_job("job-1")[1].job_id == "job-1"
+    server.on("DELETE", "/job/job-1", busy, ok())
+    with pytest.raises(UnavailableError):
+        client.delete_job("job-1")
+    server.on("GET", "/job/job-1", busy)
+    with pytest.raises(UnavailableError):
+        client.show_job("job-1")
+
+
+def test_change_is_not_repeated(server: RecordedServer, client: Client) -> None:
+    server.on("PUT", "/job/job-1", lost())
+    with pytest.raises(UnreachableError):
+        client.stop_job("job-1")
+    assert len(server.calls("PUT", "/job/job-1")) == 1
+
+
+def test_lost_reads_are_given_up_in_the_end(server: RecordedServer, client: Client) -> None:
+    server.on("GET", "/job/job-1", lost())
+    with pytest.raises(UnreachableError):
+        client.show_job("job-1")
+    assert 1 < len(server.calls("GET", "/job/job-1")) < 10
+
+
+def test_error_body_becomes_the_error(server: RecordedServer, client: Client) -> None:
+    server.on("GET", "/job/job-9", error(404, "JobNotFound", "resouceType[job] with ID[job-9] not found"))
+    with pytest.raises(NotFound) as caught:
+        client.show_job("job-9")
+    assert caught.value.code == "JobNotFound"
+    server.on("POST", "/flavour", error(400, "DuplicatedName", "taken"))
+    with pytest.raises(DuplicateError):
+        client.add_flavour("f", "1", "1Gi")
+
+
+@pytest.mark.parametrize("status", [200, 502])
+def test_what_is_not_json_is_not_our_server(server: RecordedServer, client: Client, status: int) -> None:
+    answer = ok(b"<html>hello</html>", status)
+    server.on("GET", "/version", answer)
+    with pytest.raises(UnavailableError):
+        client.get_version()
+
+
+def test_names_are_one_segment_of_the_path(server: RecordedServer, client: Client) -> None:
+    with pytest.raises(PaddleFlowSDKException):
+        client.del_queue("a/../b?c")
+    assert server.asked[-1].path == "/queue/a%2F..%2Fb%3Fc"
+
+
+def test_create_job_sends_every_field(server: RecordedServer, client: Client) -> None:
+    server.on("POST", "/job/distributed", ok({"id": "job-2"}))
+    request = {
+        "framework": "paddle",
+        "members": [{"role": "worker", "replicas": 2, "limitFlavour": {"name": "x"}}],
+        "limitFlavour": {"name": "x"},
+    }
+    assert client.create_job("distributed", request) == (True, "job-2")
+    assert server.asked[-1].body == request
+    with pytest.raises(InvalidError):
+        client.create_job("nonsense", request)
+
+
+@pytest.mark.parametrize(
+    ("options", "body"),
+    [
+        ({}, {"command": "echo 'a b'"}),
+        ({"flavour": "flavour1"}, {"command": "echo 'a b'", "flavour": {"name": "flavour1"}}),
+        ({"cpu": 2}, {"command": "echo 'a b'", "flavour": {"cpu": "2", "mem": "1Gi"}}),
+        (
+            {"gpus": 2, "memory": "4Gi"},
+            {
+                "command": "echo 'a b'",
+                "flavour": {"cpu": "1", "mem": "4Gi", "scalarResources": {"nvidia.com/gpu": "2"}},
+            },
+        ),
+        (
+            {"queue": "q", "priority": "HIGH", "work_dir": "/w", "env": {"A": "1"}, "labels": {"k": "v"}},
+            {
+                "command": "echo 'a b'",
+                "schedulingPolicy": {"queue": "q", "priority": "HIGH"},
+                "env": {"A": "1", "PF_WORK_DIR": "/w"},
+                "labels": {"k": "v"},
+            },
+        ),
+    ],
+)
+def test_submit_job_builds_the_body(
+    server: RecordedServer, client: Client, options: dict[str, object], body: dict[str, object]
+) -> None:
+    server.on("POST", "/job/single", ok({"id": "job-1"}))
+    client.submit_job(["echo", "a b"], **options)  # type: ignore[arg-type]
+    assert server.asked[-1].body == body
+
+
+@pytest.mark.parametrize("options", [{"flavour": "f", "cpu": "1"}, {"flavour": "f", "gpus": 1}, {"gpus": -1}])
+def test_submit_job_refuses_contradictions(client: Client, options: dict[str, object]) -> None:
+    with pytest.raises(InvalidError):
+        client.submit_job("true", **options)  # type: ignore[arg-type]
+
+
+def test_job_attributes(server: RecordedServer, client: Client) -> None:
+    server.on("GET", "/job/job-1", ok(job_json(runtime={"name": "job-1"})))
+    _, job = client.show_job("job-1")
+    assert (job.job_id, job.job_name, job.queue, job.priority) == ("job-1", "train", "default-queue", "NORMAL")
+    assert (job.username, job.limit_flavour["cpu"], job.runtime) == ("root", "2", {"name": "job-1"})
+    assert not job.is_terminal
+
+
+def test_list_job_sends_filters_and_gives_the_marker(server: RecordedServer, client: Client) -> None:
+    server.on("GET", "/job", ok({"maxKeys": 2, "isTruncated": True, "nextMarker": "m", "jobList": [job_json()]}))
+    _, jobs, marker = client.list_job("running", labels={"a": "b"}, maxkeys=2)
+    assert ([job.job_id for job in jobs], marker) == (["job-1"], "m")
+    assert server.asked[-1].query == {"status": "running", "labels": '{"a": "b"}', "maxKeys": "2"}
+
+
+def test_changed_own_password_keeps_the_client_going(server: RecordedServer, client: Client) -> None:
+    server.on("PUT", "/user/root", ok())
+    assert client.update_password("root", "newpass1") == (True, None)
+    assert server.calls("POST", "/login")[-1].body == {"username": "root", "password": "newpass1"}
+
+
+def test_cluster_credential_travels_encoded_and_stays_out_of_repr(server: RecordedServer, client: Client) -> None:
+    server.on("POST", "/cluster", ok({"id": "cluster-1", "clusterName": "c"}))
+    assert client.create_cluster("c", "http://x", "Local", b"secret")[1] == "cluster-1"
+    assert server.asked[-1].body["credential"] == "c2VjcmV0"
+    server.on("GET", "/cluster/c", ok({"id": "cluster-1", "clusterName": "c", "credential": "c2VjcmV0"}))
+    _, cluster = client.show_cluster("c")
+    assert cluster.credential == "secret"
+    assert "secret" not in repr(cluster)
+
+
+def test_only_queue_grants_are_shown(server: RecordedServer, client: Client) -> None:
+    grants = [
+        {"userName": "alice", "resourceType": "queue", "resourceID": "q"},
+        {"userName": "alice", "resourceType": "fs", "resourceID": "fs-root-x"},
+    ]
+    server.on("GET", "/grant", ok({"grantList": grants}))
+    _, found = client.show_queue_grant("alice")
+    assert [(one.username, one.resourceName) for one in found] == [("alice", "q")]
+
+
+def test_events_are_taken_up_after_the_last_one(server: RecordedServer, client: Client) -> None:
+    first = b": heartbeat\n\n" + event_bytes(4, "JobSubmitted", "job-1") + b"id: 5\nevent: JobSta"
+    server.on("GET", "/event", lost(first), ok(event_bytes(5, "JobStarted", "job-1", status="running")))
+    events = client.events(3, subject="job-1", kinds=["JobSubmitted", "JobStarted"])
+    got = [next(events), next(events)]
+    events.close()  # type: ignore[attr-defined]
+    assert [(one.seq, one.kind) for one in got] == [(4, "JobSubmitted"), (5, "JobStarted")]
+    assert got[1].data == {"status": "running"}
+    assert [one.query["after"] for one in server.calls("GET", "/event")] == ["3", "4"]
+    assert server.asked[-1].query["kinds"] == "JobSubmitted,JobStarted"
+
+
+def test_events_so_far_are_read_page_by_page(server: RecordedServer, client: Client) -> None:
+    def page(seq: int, truncated: bool) -> Answer:
+        told = {"seq": seq, "kind": "QueueCreated", "subject": "q", "owner": None, "at": ""}
+        return ok({"eventList": [told], "lastSeq": seq, "isTruncated": truncated})
+
+    server.on("GET", "/event", page(1, True), page(2, False))
+    assert [one.seq for one in client.events(follow=False)] == [1, 2]
+    assert [one.query["after"] for one in server.calls("GET", "/event")] == ["0", "1"]
+
+
+def test_watch_yields_each_change_until_the_end(server: RecordedServer, client: Client) -> None:
+    def answer_events(asked: object) -> object:
+        query = asked.query  # type: ignore[attr-defined]
+        if query.get("follow") == "false":
+            return ok({"eventList": [], "lastSeq": 7})
+        seq = int(query["after"]) + 1
+        return ok(event_bytes(seq, "JobUpdated", "job-1"))
+
+    server.on("GET", "/event", answer_events)  # type: ignore[arg-type]
+    statuses = ["init", "init", "running", "succeeded"]
+    server.on("GET", "/job/job-1", *(ok(job_json(status)) for status in statuses))
+    assert [job.status for job in client.watch_job("job-1")] == ["init", "running", "succeeded"]
+
+
+def test_log_is_taken_up_where_it_broke(server: RecordedServer, client: Client) -> None:
+    text = "première\nsecond\n".encode()
+    # Broken in the middle of a character.
+    server.on("GET", "/job/job-1/log", lost(text[:5]), ok(text[5:]))
+    assert "".join(client.stream_log("job-1")) == "première\nsecond\n"
+    assert [one.query["start"] for one in server.calls("GET", "/job/job-1/log")] == ["0", "5"]
+
+
+def test_log_pages(server: RecordedServer, client: Client) -> None:
+    page = {"taskID": "t", "logInfo": {"logContent": "hi\n", "hasNextPage": True, "truncated": False}}
+    server.on("GET", "/log/job", ok({"jobID": "job-1", "taskList": [page], "eventList": []}))
+    _, found = client.show_log_by_limit("job-1", read_from_tail=True, line_limit=5)
+    assert server.asked[-1].query == {"jobID": "job-1", "readFromTail": "true", "lineLimit": "5"}
+    assert [(log.taskid, log.log_content, log.has_next_page) for log in found["logs"]] == [("t", "hi\n", True)]
+
+
+def test_statistics(server: RecordedServer, client: Client) -> None:
+    server.on("GET", "/statistics/job/job-1", ok({"metricsInfo": {"cpu_usage_rate": "50%"}}))
+    assert client.get_statistics("job-1")[1].metrics_info == {"cpu_usage_rate": "50%"}
+    series = {"taskName": "t", "taskInfo": [{"metric": "cpu", "values": [[1, 2]]}]}
+    server.on("GET", "/statistics/jobDetail/job-1", ok({"result": [series], "truncated": True}))
+    _, detail, truncated = client.get_statistics_detail("job-1", start=1, step=60)
+    assert truncated
+    assert detail.result[0].task_info[0].values == [[1, 2]]

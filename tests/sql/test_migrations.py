@@ -1,0 +1,158 @@
+"""Migrating from nothing gives the declared tables, on both engines; and opening a database is safe."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, inspect, text
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.pool import NullPool
+
+from paddleflow.adapters.sql import migrate
+from paddleflow.adapters.sql.store import SqlStore
+from paddleflow.adapters.sql.tables import metadata
+from paddleflow.domain.errors import Invalid
+from tests.postgres import PostgresServer
+
+PATIENCE_S = 60
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/paddleflow.db"
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    return server.empty_schema()
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[Engine]:
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"), poolclass=NullPool)
+    yield engine
+    engine.dispose()
+
+
+def description(connection: Connection) -> dict[str, object]:
+    """Everything the engine can tell of its tables."""
+    inspector = inspect(connection)
+    return {
+        name: {
+            "columns": [{**column, "type": repr(column["type"])} for column in inspector.get_columns(name)],
+            "key": inspector.get_pk_constraint(name),
+            "indexes": sorted(inspector.get_indexes(name), key=str),
+            "uniques": sorted(inspector.get_unique_constraints(name), key=str),
+            "foreign keys": inspector.get_foreign_keys(name),
+        }
+        for name in inspector.get_table_names()
+        if name != "alembic_version"
+    }
+
+
+def sqlite_text(connection: Connection) -> list[str]:
+    """The tables as SQLite keeps them, word by word: what inspection cannot see, such as AUTOINCREMENT."""
+    rows = connection.execute(text("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'alembic%'"))
+    words = (row[0].replace("\n", " ").replace("\t", " ").replace(",", " ,").split() for row in rows)
+    return sorted(" ".join(each) for each in words)
+
+
+def test_the_named_head_is_the_newest_migration() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(migrate.MIGRATIONS))
+    assert ScriptDirectory.from_config(config).get_heads() == [migrate.HEAD]
+
+
+def test_migrating_from_nothing_gives_the_declared_tables(engine: Engine) -> None:
+    with engine.begin() as connection:
+        migrate.upgrade(connection)
+        migrated = description(connection)
+        assert set(migrated) == set(metadata.tables)
+        # Alembic takes SQLite's row numbers for a changed default; there the text below is compared instead.
+        defaults = engine.dialect.name != "sqlite"
+        context = MigrationContext.configure(connection, opts={"compare_server_default": defaults})
+        assert compare_metadata(context, metadata) == []
+        migrated_text = sqlite_text(connection) if engine.dialect.name == "sqlite" else []
+        metadata.drop_all(connection)
+        metadata.create_all(connection)
+        assert description(connection) == migrated
+        if engine.dialect.name == "sqlite":
+            assert sqlite_text(connection) == migrated_text
+
+
+def test_a_new_database_is_at_the_head_and_a_migrated_one_is_used_as_it_is(url: str, engine: Engine) -> None:
+    with engine.begin() as connection:
+        migrate.upgrade(connection)
+        migrated = description(connection)
+    SqlStore(url).close()
+    with engine.begin() as connection:
+        assert description(connection) == migrated
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all() == [migrate.HEAD]
+
+
+def test_an_older_database_is_migrated_when_opened(url: str, engine: Engine) -> None:
+    with engine.begin() as connection:
+        migrate.upgrade(connection)
+        migrated = description(connection)
+        metadata.drop_all(connection)
+        connection.execute(text("DELETE FROM alembic_version"))
+    # A version table without a version is what the state before the first migration looks like.
+    SqlStore(url).close()
+    with engine.begin() as connection:
+        assert description(connection) == migrated
+
+
+def test_a_newer_database_is_refused_and_not_touched(url: str, engine: Engine) -> None:
+    SqlStore(url).close()
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        before = description(connection)
+    with pytest.raises(Invalid, match="9999"):
+        SqlStore(url)
+    with engine.begin() as connection:
+        assert description(connection) == before
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == "9999"
+
+
+def test_a_database_of_somebody_else_is_refused(url: str, engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE users (name TEXT)"))
+    with pytest.raises(Invalid, match="users"):
+        SqlStore(url)
+    with engine.begin() as connection:
+        assert inspect(connection).get_table_names() == ["users"]
+
+
+OPEN = """
+import sys
+from paddleflow.adapters.sql.store import SqlStore
+sys.stdin.read()
+store = SqlStore(sys.argv[1])
+store.check()
+store.close()
+sys.exit(3 if "alembic" in sys.modules else 0)
+"""
+
+
+def test_servers_may_start_on_one_new_database_at_once(url: str, engine: Engine) -> None:
+    """Each is a process of its own, held back until all are loaded; none of them needs Alembic for it."""
+    servers = [
+        subprocess.Popen([sys.executable, "-c", OPEN, url], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    for server in servers:
+        assert server.stdin is not None
+        server.stdin.close()
+    for server in servers:
+        with server:
+            assert server.stderr is not None
+            told = server.stderr.read()
+            assert server.wait(PATIENCE_S) == 0, told
+    with engine.begin() as connection:
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all() == [migrate.HEAD]
