@@ -179,12 +179,12 @@ def test_a_follower_does_not_hold_up_the_end(fresh: Served) -> None:
 
 
 def test_a_follower_that_leaves_is_forgotten(served: Served, alice: Caller) -> None:
-    events = Events(alice)
     feed = served.platform.feed
-    eventually(lambda: len(feed._listeners) > 3, "the follower is there")
-    count = len(feed._listeners)
+    before = len(feed._listeners)
+    events = Events(alice)
+    eventually(lambda: len(feed._listeners) == before + 1, "the follower is there")
     events.close()
-    eventually(lambda: len(feed._listeners) < count, "the follower is gone")
+    eventually(lambda: len(feed._listeners) == before, "the follower is gone")
 
 
 def test_a_quiet_stream_beats_until_its_token_is_revoked(

@@ -29,7 +29,7 @@ MOVES: Mapping[JobStatus, frozenset[JobStatus]] = {
     ),
     JobStatus.RUNNING: frozenset({JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.TERMINATING, JobStatus.TERMINATED}),
     JobStatus.TERMINATING: frozenset({JobStatus.TERMINATED}),
-    **{terminal: frozenset() for terminal in TERMINAL},
+    **{terminal: frozenset() for terminal in sorted(TERMINAL)},
 }
 """Every legal move. What is not here is a defect and raises with the job's story."""
 
