@@ -109,7 +109,7 @@ def served_document() -> dict[str, Any]:
         version="",
         build={},
     )
-    document: dict[str, Any] = create_app(services).state.document
+    document: dict[str, Any] = create_app(services).state.document()
     return document
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from fastapi.routing import APIRoute
 
 from paddleflow.adapters.identity import KeyedIdentity
 from paddleflow.domain.ids import UserName
 from paddleflow.ports.identity import TokenClaims
+from paddleflow.server.app import EndpointRoute
 from paddleflow.server.routing import Access
 from tests.http.served import KEY, PREFIX, Caller, Served
 
@@ -25,8 +25,8 @@ BODIES: dict[str, object] = {
 
 def routes_of(served: Served) -> Iterator[tuple[str, str, str, str]]:
     for route in served.app.routes:
-        assert isinstance(route, APIRoute), f"{route} was not declared as an endpoint"
-        access = (route.openapi_extra or {}).get("x-access")
+        assert isinstance(route, EndpointRoute), f"{route} was not declared as an endpoint"
+        access = route.declared.access
         assert access in tuple(Access), f"{route.path} does not say who may call it"
         for method in sorted(route.methods or ()):
             yield route.name, method, route.path, str(access)

@@ -1,68 +1,73 @@
-"""The application: every declared endpoint on one FastAPI, inside one envelope."""
+"""The application: every declared endpoint on one Starlette app, inside one envelope."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import cache
 
-from fastapi import FastAPI
-from fastapi.routing import APIRoute
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match, Route
+from starlette.types import Scope
 
-from paddleflow.server.call import PREFIX
 from paddleflow.server.deps import Services
 from paddleflow.server.errors import error_response
 from paddleflow.server.metrics import Metrics
 from paddleflow.server.middleware import Envelope
-from paddleflow.server.openapi import complete_document, operation_extra, responses_of
+from paddleflow.server.openapi import document_of
 from paddleflow.server.routes import access, clusters, events, filesystems, flavours, jobs, platform, queues, statistics
 from paddleflow.server.routing import Endpoint, asgi_endpoint, request_id_of
 from paddleflow.server.streams import Streams
 from paddleflow.server.workers import Workers
 
 
-class DirectRoute(APIRoute):
-    """Documented by the framework, called without it: our endpoints parse and answer by themselves."""
+class EndpointRoute(Route):
+    """A declared endpoint where the framework finds it."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handler: Callable[[Request], Coroutine[Any, Any, Response]] = self.endpoint
-        return handler
+    def __init__(self, endpoint: Endpoint, services: Services, workers: Workers) -> None:
+        self.declared = endpoint
+        super().__init__(
+            endpoint.full_path,
+            asgi_endpoint(endpoint, services, workers),
+            methods=[endpoint.method],
+            name=endpoint.name,
+        )
+        self.methods = {endpoint.method}  # what is declared and no more: the framework would add HEAD to every GET
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child = super().matches(scope)
+        if match is Match.FULL:
+            child["route"] = self  # the envelope tells metrics which route it was
+        return match, child
 
 
-def create_app(services: Services) -> FastAPI:
+def create_app(services: Services) -> Starlette:
     """Call ``app.state.streams.close()`` when the server begins to stop, or followers hold it up until they leave."""
     streams = Streams(services.feed)
     metrics = Metrics(services.reads)
-
     workers = Workers()
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
         streams.close()
         workers.close()
 
-    app = FastAPI(
-        title="PaddleFlow",
-        version=services.version,
-        openapi_url=None,
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
+    endpoints = declared_endpoints(metrics, streams, workers)
+    app = Starlette(
+        routes=[EndpointRoute(endpoint, services, workers) for endpoint in endpoints],
+        middleware=[Middleware(Envelope, metrics=metrics)],
+        exception_handlers={HTTPException: _no_route},
         lifespan=lifespan,
     )
-    app.router.route_class = DirectRoute
+    app.router.redirect_slashes = False
     app.state.streams = streams
-    app.add_middleware(Envelope, metrics=metrics)
-    app.add_exception_handler(HTTPException, _no_route)
-    endpoints = declared_endpoints(metrics, streams, workers)
-    for endpoint in endpoints:
-        _add(app, endpoint, services, workers)
-    app.state.document = complete_document(app, endpoints)
+    app.state.document = cache(lambda: document_of(endpoints, services.version))
     return app
 
 
@@ -80,23 +85,6 @@ def declared_endpoints(metrics: Metrics, streams: Streams, workers: Workers) -> 
         platform.platform_routes(metrics),
     )
     return tuple(itertools.chain.from_iterable(table.endpoints for table in tables))
-
-
-def _add(app: FastAPI, endpoint: Endpoint, services: Services, workers: Workers) -> None:
-    name = endpoint.handler.__name__
-    app.add_api_route(
-        (PREFIX if endpoint.prefixed else "") + endpoint.path,
-        asgi_endpoint(endpoint, services, workers),
-        methods=[endpoint.method],
-        name=name,
-        operation_id=name,
-        summary=(endpoint.handler.__doc__ or name.replace("_", " ")).strip(),
-        status_code=endpoint.status,
-        response_class=Response,
-        response_model=None,
-        responses=responses_of(endpoint),
-        openapi_extra=operation_extra(endpoint),
-    )
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

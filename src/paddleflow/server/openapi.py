@@ -1,43 +1,23 @@
-"""The OpenAPI document, made from the declared endpoints so that it cannot say anything else than they do."""
+"""The OpenAPI document, made from the declared endpoints so that it cannot say anything else than they do.
+
+Made when first asked for: a server that nobody asks should not start slower for it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
-from fastapi import FastAPI
-from pydantic.json_schema import models_json_schema
+from pydantic import TypeAdapter
 
 from paddleflow.api.platform import ErrorAnswer
 from paddleflow.server.routing import Access, Endpoint
 
-_REF = "#/components/schemas/{model}"
 _SCHEMES = {
     "token": {"type": "apiKey", "in": "header", "name": "x-pf-authorization"},
     "bearer": {"type": "http", "scheme": "bearer"},
 }
-
-
-def responses_of(endpoint: Endpoint) -> dict[int | str, dict[str, Any]]:
-    """Every status the endpoint may answer with."""
-    success: dict[str, Any] = {"description": "Done"}
-    if endpoint.media != "application/json":
-        success["content"] = {endpoint.media: {"schema": {"type": "string"}}}
-    elif endpoint.answer is not None:
-        success["model"] = endpoint.answer
-    if endpoint.also_media:
-        success["content"] = {endpoint.also_media: {"schema": {"type": "string"}}}
-    answers: dict[int | str, dict[str, Any]] = {endpoint.status: success}
-    if endpoint.prefixed:
-        for status, about in _ERRORS.items():
-            if status != 413 or endpoint.body is not None:
-                answers[status] = {"model": ErrorAnswer, "description": about}
-    else:
-        answers[503] = {"description": _ERRORS[503]}
-    return answers
-
-
 _ERRORS = {
     400: "The request is malformed, breaks a rule, or proves nobody's identity",
     403: "Not allowed to this user, or not now",
@@ -46,15 +26,66 @@ _ERRORS = {
     500: "A defect of the server",
     503: "Something the server depends on does not answer; try again",
 }
+Json = dict[str, Any]
 
 
-def operation_extra(endpoint: Endpoint) -> dict[str, Any]:
-    """What the framework cannot see in a handler's signature."""
-    parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-        for name in re.findall(r"\{(\w+)\}", endpoint.path)
+def document_of(endpoints: Sequence[Endpoint], version: str) -> Json:
+    schemas = _Schemas(endpoints)
+    paths: dict[str, Json] = {}
+    for endpoint in endpoints:
+        paths.setdefault(endpoint.full_path, {})[endpoint.method.lower()] = _operation(endpoint, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "PaddleFlow", "version": version},
+        "paths": paths,
+        "components": {"schemas": schemas.definitions, "securitySchemes": _SCHEMES},
+    }
+
+
+class _Schemas:
+    """The JSON schema of every body and answer, named ones once and by reference."""
+
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        shapes: dict[str, tuple[str, Any, Any]] = {"error": ("error", "serialization", TypeAdapter(ErrorAnswer))}
+        for endpoint in endpoints:
+            if endpoint.answer is not None:
+                key = f"answer {endpoint.name}"
+                shapes[key] = (key, "serialization", TypeAdapter(endpoint.answer))
+            if endpoint.body is not None:
+                key = f"body {endpoint.name}"
+                shapes[key] = (key, "validation", TypeAdapter(endpoint.body))
+        made, rest = TypeAdapter.json_schemas(list(shapes.values()), ref_template="#/components/schemas/{model}")
+        self._by_key = {key: schema for (key, _), schema in made.items()}
+        self.definitions: Json = rest.get("$defs", {})
+
+    def of(self, key: str) -> Json:
+        return {"application/json": {"schema": self._by_key[key]}}
+
+
+def _operation(endpoint: Endpoint, schemas: _Schemas) -> Json:
+    operation: Json = {
+        "operationId": endpoint.name,
+        "summary": endpoint.summary,
+        "x-access": endpoint.access.value,
+        "parameters": _parameters(endpoint),
+        "responses": _responses(endpoint, schemas),
+    }
+    if endpoint.access is not Access.PUBLIC:
+        operation["security"] = [{name: []} for name in _SCHEMES]
+    if endpoint.body is not None:
+        operation["requestBody"] = {
+            "required": endpoint.body_required,
+            "content": schemas.of(f"body {endpoint.name}"),
+        }
+    return operation
+
+
+def _parameters(endpoint: Endpoint) -> list[Json]:
+    named = re.findall(r"\{(\w+)\}", endpoint.path)
+    in_path = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}} for name in named
     ]
-    parameters += [
+    in_query = [
         {
             "name": param.name,
             "in": "query",
@@ -64,25 +95,24 @@ def operation_extra(endpoint: Endpoint) -> dict[str, Any]:
         }
         for param in endpoint.params
     ]
-    extra: dict[str, Any] = {"x-access": endpoint.access.value, "parameters": parameters}
-    if endpoint.access is not Access.PUBLIC:
-        extra["security"] = [{name: []} for name in _SCHEMES]
-    if endpoint.body is not None:
-        schema = {"$ref": _REF.format(model=endpoint.body.__name__)}
-        extra["requestBody"] = {
-            "required": endpoint.body_required,
-            "content": {"application/json": {"schema": schema}},
-        }
-    return extra
+    return in_path + in_query
 
 
-def complete_document(app: FastAPI, endpoints: Iterable[Endpoint]) -> dict[str, Any]:
-    """The framework's document, with the bodies and the way to log in that it does not know of."""
-    document = app.openapi()
-    bodies = {endpoint.body for endpoint in endpoints if endpoint.body is not None}
-    ordered = sorted(bodies, key=lambda model: model.__name__)
-    _, schema = models_json_schema([(model, "validation") for model in ordered], ref_template=_REF)
-    components = document.setdefault("components", {})
-    components.setdefault("schemas", {}).update(schema.get("$defs", {}))
-    components["securitySchemes"] = _SCHEMES
-    return document
+def _responses(endpoint: Endpoint, schemas: _Schemas) -> Json:
+    """Every status the endpoint may answer with."""
+    content: Json = {}
+    if endpoint.answer is not None:
+        content |= schemas.of(f"answer {endpoint.name}")
+    for media in (endpoint.media, endpoint.also_media):
+        if media and media != "application/json":
+            content[media] = {"schema": {"type": "string"}}
+    success: Json = {"description": "Done"}
+    if content:
+        success["content"] = content
+    responses: Json = {str(endpoint.status): success}
+    if not endpoint.prefixed:
+        return responses | {"503": {"description": _ERRORS[503]}}
+    for status, about in _ERRORS.items():
+        if status != 413 or endpoint.body is not None:
+            responses[str(status)] = {"description": about, "content": schemas.of("error")}
+    return responses

@@ -22,7 +22,7 @@ from paddleflow.domain.errors import Invalid, PaddleFlowError, Unauthenticated
 from paddleflow.domain.ids import UserName
 from paddleflow.domain.users import Actor
 from paddleflow.server.bodies import parse_json, read_body, validated
-from paddleflow.server.call import Call, uri_problem
+from paddleflow.server.call import PREFIX, Call, uri_problem
 from paddleflow.server.deps import Services
 from paddleflow.server.errors import known_error, unexpected_error
 from paddleflow.server.workers import Workers
@@ -86,6 +86,18 @@ class Endpoint:
     body: type[WireRequest] | None = None
     body_required: bool = True
     prefixed: bool = True
+
+    @property
+    def full_path(self) -> str:
+        return (PREFIX if self.prefixed else "") + self.path
+
+    @property
+    def name(self) -> str:
+        return self.handler.__name__
+
+    @property
+    def summary(self) -> str:
+        return (self.handler.__doc__ or self.name.replace("_", " ")).strip()
 
 
 class Routes:

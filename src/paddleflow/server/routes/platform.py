@@ -43,6 +43,6 @@ def platform_routes(metrics: Metrics) -> Routes:
 
     @routes.add("GET", "/openapi.json", Access.PUBLIC, answer=dict[str, Any], prefixed=False)
     def show_document(call: Call) -> Response:
-        return reply(call.request.app.state.document)
+        return reply(call.request.app.state.document())
 
     return routes
