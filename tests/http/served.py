@@ -147,9 +147,10 @@ class Served:
             runtimes={DEFAULT_CLUSTER: self.runtime},
             holder="test",
         )
-        self.platform = Platform(outside, Settings(local=LocalSettings(sample_every_s=0.05)))
+        settings = Settings(local=LocalSettings(sample_every_s=0.05))
+        self.platform = Platform(outside, settings)
         self.platform.start()
-        self.app = create_app(services_of(self.platform, outside, KEY))
+        self.app = create_app(services_of(self.platform, outside, settings, KEY))
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]

@@ -8,7 +8,7 @@ from paddleflow.domain.jobs import Job, JobStatus, Priority
 from paddleflow.domain.queues import Queue, QueueStatus, QuotaType
 from paddleflow.domain.resources import NOTHING
 from paddleflow.scheduling.decide import Decisions, check_can_ever_fit, decide
-from paddleflow.scheduling.reasons import WaitKind
+from paddleflow.scheduling.reasons import Reason, WaitKind
 from paddleflow.scheduling.snapshot import Ledger, waiting_of
 from paddleflow.testing.builders import a_job, a_node, a_queue, resources
 
@@ -23,6 +23,12 @@ def decided(*jobs: Job, queues: tuple[Queue, ...] = (a_queue(),), nodes: tuple =
 
 def admitted(decisions: Decisions) -> list[str]:
     return [admission.job_id for admission in decisions.admissions]
+
+
+def why(decisions: Decisions, job: Job) -> Reason:
+    reason = decisions.reason_of(waiting_of(job))
+    assert reason is not None, f"{job.id} was admitted"
+    return reason
 
 
 def test_priority_first_then_first_come() -> None:
@@ -44,16 +50,17 @@ def test_nobody_overtakes_in_a_queue_but_other_queues_go_on() -> None:
     running = a_job("running", asking=resources(cpu="4"), status=JobStatus.RUNNING, node="node-1", seq=1)
     decisions = decided(running, big, small, elsewhere, queues=(a_queue(), a_queue("q2")))
     assert admitted(decisions) == ["elsewhere"]
-    assert decisions.waits["big"].kind is WaitKind.NO_ROOM
-    assert decisions.waits["small"].kind is WaitKind.BEHIND
-    assert "big" in decisions.waits["small"].sentence
+    assert why(decisions, big).kind is WaitKind.NO_ROOM
+    assert why(decisions, small).kind is WaitKind.BEHIND
+    assert "big" in why(decisions, small).sentence
 
 
 def test_the_queue_maximum_holds_and_says_so() -> None:
     queue = a_queue(maximum=resources(cpu="3", memory="99Gi"))
-    decisions = decided(*(a_job(f"j{n}", asking=resources(cpu="2"), seq=n) for n in (1, 2)), queues=(queue,))
+    first, second = (a_job(f"j{n}", asking=resources(cpu="2"), seq=n) for n in (1, 2))
+    decisions = decided(first, second, queues=(queue,))
     assert admitted(decisions) == ["j1"]
-    reason = decisions.waits["j2"]
+    reason = why(decisions, second)
     assert reason.kind is WaitKind.QUEUE_AT_MAXIMUM
     assert reason.sentence == "queue default-queue may use 3 of cpu; 2 is in use and the job asks for 2"
 
@@ -86,7 +93,7 @@ def test_small_jobs_are_packed_so_that_large_ones_find_whole_nodes() -> None:
     ],
 )
 def test_each_obstacle_has_its_reason(queue: Queue, nodes: tuple, kind: WaitKind) -> None:
-    assert decided(a_job(), queues=(queue,), nodes=nodes).waits["job-a"].kind is kind
+    assert why(decided(a_job(), queues=(queue,), nodes=nodes), a_job()).kind is kind
 
 
 def test_a_capability_queue_with_nothing_written_limits_nothing() -> None:

@@ -13,6 +13,7 @@ import hmac
 import os
 import secrets
 from datetime import datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 
 import argon2
@@ -24,6 +25,7 @@ from paddleflow.ports.identity import TokenClaims
 
 _ISSUER = "paddleflow"
 _KEY_BYTES = 32
+_REMEMBERED_TOKENS = 1024
 
 
 def load_or_create_key(path: Path) -> bytes:
@@ -55,6 +57,7 @@ class KeyedIdentity:
         self._token_key = _derived(key, "tokens")
         self._seal_key = base64.urlsafe_b64encode(_derived(key, "seal"))
         self._token_life = token_life
+        self._signed = lru_cache(maxsize=_REMEMBERED_TOKENS)(self._check_signature)
         self._hasher = argon2.PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
 
     def new_token_hex(self) -> str:
@@ -80,22 +83,27 @@ class KeyedIdentity:
         return jwt.encode(payload, self._token_key, algorithm="HS256")
 
     def verify(self, token: str, now: datetime) -> TokenClaims:
+        claims, expires = self._signed(token)
+        if now.timestamp() >= expires:
+            raise Unauthenticated("Invalid token. Please re-login", code="AuthInvalidToken", details={"expired": True})
+        return claims
+
+    def _check_signature(self, token: str) -> tuple[TokenClaims, float]:
+        """What a token of ours says and when it expires. A pure function of the token, so it is worth remembering:
+        clients send the same one with every request."""
         try:
             payload = jwt.decode(
                 token,
                 self._token_key,
                 algorithms=["HS256"],
                 issuer=_ISSUER,
-                # Expiry is judged below, by the clock we are given.
+                # Expiry is judged at every use, by the clock we are given.
                 options={"verify_exp": False, "verify_iat": False, "require": ["exp", "iss", "username", "epoch"]},
             )
             claims = TokenClaims(user=UserName(str(payload["username"])), epoch=int(payload["epoch"]))
-            expires = float(payload["exp"])
+            return claims, float(payload["exp"])
         except (jwt.InvalidTokenError, ValueError, TypeError) as error:
             raise Unauthenticated("Invalid token. Please re-login", code="AuthInvalidToken") from error
-        if now.timestamp() >= expires:
-            raise Unauthenticated("Invalid token. Please re-login", code="AuthInvalidToken", details={"expired": True})
-        return claims
 
     def seal(self, secret: str) -> str:
         # Imported here: most servers never seal anything, and the import costs as much as the rest of this module.

@@ -122,7 +122,7 @@ class Listed(Generic[Row]):
 
 def local_time(at: datetime | None) -> str:
     """As people read it, in the server's own zone; empty when it has not happened."""
-    return "" if at is None else at.astimezone().strftime(TIME_FORMAT)
+    return "" if at is None else at.astimezone().replace(tzinfo=None).isoformat(" ", "seconds")
 
 
 def rfc3339(at: datetime) -> str:

@@ -23,6 +23,7 @@ from paddleflow.ports.clock import Clock
 from paddleflow.ports.identity import Identity, TokenClaims
 from paddleflow.ports.store import Store
 from paddleflow.scheduling.decide import decide
+from paddleflow.scheduling.snapshot import waiting_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +205,7 @@ class Reads:
         if job.status is not JobStatus.INIT:
             return Why(job=job, sentence=_told(job), details={"status": job.status, "message": job.message})
         decisions = decide(load_ledger(self._store).snapshot())
-        reason = decisions.waits.get(job_id)
+        reason = decisions.reason_of(waiting_of(job))
         if reason is None:
             return Why(job=job, sentence="it fits and starts in a moment", details={})
         details = {"kind": reason.kind, **reason.numbers}

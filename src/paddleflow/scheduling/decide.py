@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heapreplace
 
 from paddleflow.domain.clusters import Node, NodeStatus
 from paddleflow.domain.errors import NeverFits
@@ -29,9 +30,26 @@ class Admission:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Blocked:
+    """The first job of a queue that has to wait, and why. Those behind it wait for it."""
+
+    job: Waiting
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decisions:
     admissions: tuple[Admission, ...] = ()
-    waits: Mapping[JobId, Reason] = field(default_factory=dict)
+    blocked: Mapping[QueueName, Blocked] = field(default_factory=dict)
+
+    def reason_of(self, job: Waiting) -> Reason | None:
+        """Why this job waits; None when it was admitted."""
+        head = self.blocked.get(job.queue)
+        if head is None or job.rank < head.job.rank:
+            return None
+        if job.job_id == head.job.job_id:
+            return head.reason
+        return reasons.behind(head.job.job_id, job.queue, head.reason)
 
 
 class _Cycle:
@@ -46,21 +64,15 @@ class _Cycle:
         self.rooms: dict[ClusterName, list[NodeRoom]] = defaultdict(list)
         for room in rooms.values():
             self.rooms[room.cluster].append(room)
-        self.blocked: dict[QueueName, Reason] = {}
 
     def consider(self, job: Waiting) -> tuple[Placement, ...] | Reason:
-        blocked = self.blocked.get(job.queue)
-        if blocked is not None:
-            return blocked
         reason = self._quota(job)
-        if reason is None:
-            found = self._place(job)
-            if not isinstance(found, Reason):
-                self.used[job.queue] = self.used[job.queue] + job.request
-                return found
-            reason = found
-        self.blocked[job.queue] = reasons.behind(job.job_id, job.queue, reason)
-        return reason
+        if reason is not None:
+            return reason
+        found = self._place(job)
+        if not isinstance(found, Reason):
+            self.used[job.queue] = self.used[job.queue] + job.request
+        return found
 
     def _quota(self, job: Waiting) -> Reason | None:
         queue = self.queues.get(job.queue)
@@ -87,16 +99,26 @@ class _Cycle:
 
 
 def decide(snapshot: Snapshot) -> Decisions:
+    """Costs what is admitted and how many queues there are, not how many jobs wait behind."""
     cycle = _Cycle(snapshot)
     admissions: list[Admission] = []
-    waits: dict[JobId, Reason] = {}
-    for job in snapshot.waiting:
+    blocked: dict[QueueName, Blocked] = {}
+    heads = [(line[0].rank, 0, line) for line in snapshot.waiting.values()]
+    heapify(heads)
+    while heads:
+        _, position, line = heads[0]
+        job = line[position]
         outcome = cycle.consider(job)
         if isinstance(outcome, Reason):
-            waits[job.job_id] = outcome
+            blocked[job.queue] = Blocked(job=job, reason=outcome)
+            heappop(heads)
+            continue
+        admissions.append(Admission(job_id=job.job_id, placements=outcome))
+        if position + 1 < len(line):
+            heapreplace(heads, (line[position + 1].rank, position + 1, line))
         else:
-            admissions.append(Admission(job_id=job.job_id, placements=outcome))
-    return Decisions(admissions=tuple(admissions), waits=waits)
+            heappop(heads)
+    return Decisions(admissions=tuple(admissions), blocked=blocked)
 
 
 def check_can_ever_fit(job: Waiting, queue: Queue, nodes: Sequence[Node]) -> None:

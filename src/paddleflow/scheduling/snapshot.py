@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from paddleflow.domain.clusters import Node
 from paddleflow.domain.ids import ClusterName, JobId, NodeName, QueueName, TaskId
@@ -30,9 +31,9 @@ class Waiting:
     request: Resources
 
     @property
-    def shape(self) -> tuple[QueueName, tuple[Resources, ...]]:
-        """Two jobs of one shape fit the same places."""
-        return self.queue, tuple(asked for _, asked in self.tasks)
+    def rank(self) -> tuple[int, int]:
+        """Lower goes first."""
+        return (-self.priority, self.seq)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +60,8 @@ class Holding:
 class Snapshot:
     queues: Mapping[QueueName, Queue]
     nodes: tuple[Node, ...]
-    waiting: tuple[Waiting, ...]
-    """In the order in which they are considered: priority, then first come."""
+    waiting: Mapping[QueueName, tuple[Waiting, ...]]
+    """Of each queue, in the order in which they are considered: priority, then first come."""
     holding: tuple[Holding, ...] = field(default=())
 
 
@@ -90,8 +91,7 @@ def holding_of(job: Job) -> Holding:
     )
 
 
-def _rank(entry: Waiting) -> tuple[int, int]:
-    return (-entry.priority, entry.seq)
+_rank = attrgetter("rank")
 
 
 class Ledger:
@@ -100,7 +100,7 @@ class Ledger:
     def __init__(self) -> None:
         self._queues: dict[QueueName, Queue] = {}
         self._nodes: tuple[Node, ...] = ()
-        self._waiting: list[Waiting] = []
+        self._waiting: dict[QueueName, list[Waiting]] = {}
         self._waiting_by_id: dict[JobId, Waiting] = {}
         self._holding: dict[JobId, Holding] = {}
 
@@ -113,7 +113,7 @@ class Ledger:
         self.drop(job.id)
         if job.status is JobStatus.INIT:
             entry = waiting_of(job)
-            insort(self._waiting, entry, key=_rank)
+            insort(self._waiting.setdefault(job.queue, []), entry, key=_rank)
             self._waiting_by_id[job.id] = entry
         elif job.status in HOLDING:
             self._holding[job.id] = holding_of(job)
@@ -122,12 +122,13 @@ class Ledger:
         self._holding.pop(job_id, None)
         entry = self._waiting_by_id.pop(job_id, None)
         if entry is not None:
-            del self._waiting[bisect_left(self._waiting, _rank(entry), key=_rank)]
+            line = self._waiting[entry.queue]
+            del line[bisect_left(line, entry.rank, key=_rank)]
 
     def snapshot(self) -> Snapshot:
         return Snapshot(
             queues=self._queues,
             nodes=self._nodes,
-            waiting=tuple(self._waiting),
+            waiting={queue: tuple(line) for queue, line in self._waiting.items() if line},
             holding=tuple(self._holding.values()),
         )

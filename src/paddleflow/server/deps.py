@@ -25,3 +25,5 @@ class Services:
     """Signs the markers of lists, so that nobody can make one up."""
     version: str
     build: Mapping[str, str]
+    reads_are_local: bool = False
+    """The database is a file of this machine: reading a row never waits for a network or for a writer."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import time
-import uuid
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -59,4 +58,5 @@ def _request_id(scope: Scope) -> str:
             if shown:
                 return shown
     # Unique, not secret: the system's own random source would cost more than routing the request does.
-    return str(uuid.UUID(int=random.getrandbits(128), version=4))
+    digits = f"{random.getrandbits(128):032x}"
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"

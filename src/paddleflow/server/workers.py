@@ -8,19 +8,28 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-_THREADS = 32
-"""Calls in progress at once; more wait their turn. They wait for the database, hardly ever for each other."""
+_READERS = 8
+"""Reads in progress at once; more wait their turn. Many more only fight over the interpreter: measured, 32 threads
+answer a third fewer requests than 8."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Workers:
+    """Readers side by side, and one writer: the store lets one write at a time, so a queue in front of a single thread
+    is the same order without the fight for the lock."""
+
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="http")
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="http-read")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="http-write")
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *args, **kwargs))
+        return await asyncio.get_running_loop().run_in_executor(self._readers, partial(work, *args, **kwargs))
+
+    async def run_write(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._writer, partial(work, *args, **kwargs))
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False)
+        self._readers.shutdown(wait=False)
+        self._writer.shutdown(wait=False)

@@ -86,7 +86,7 @@ def _run(settings: Settings, state_dir: Path, connect: Callable[[Settings, Path]
     platform = Platform(outside, settings)
     is_new = platform.start()
     try:
-        app = create_app(services_of(platform, outside, installation_key(state_dir)))
+        app = create_app(services_of(platform, outside, settings, installation_key(state_dir)))
         config = uvicorn.Config(
             app,
             host=settings.server.host,
@@ -96,6 +96,7 @@ def _run(settings: Settings, state_dir: Path, connect: Callable[[Settings, Path]
             loop="uvloop",
             http="httptools",
             lifespan="on",
+            proxy_headers=False,
             timeout_graceful_shutdown=5,
         )
         server = _AnnouncingServer(
@@ -107,7 +108,7 @@ def _run(settings: Settings, state_dir: Path, connect: Callable[[Settings, Path]
         platform.stop()
 
 
-def services_of(platform: Platform, outside: Outside, key: bytes) -> Services:
+def services_of(platform: Platform, outside: Outside, settings: Settings, key: bytes) -> Services:
     return Services(
         intake=platform.intake,
         reads=platform.reads,
@@ -118,6 +119,7 @@ def services_of(platform: Platform, outside: Outside, key: bytes) -> Services:
         marker_key=hmac.new(key, b"markers", hashlib.sha256).digest(),
         version=paddleflow.__version__,
         build={"pythonVersion": machine.python_version(), "platform": f"{sys.platform}/{machine.machine()}"},
+        reads_are_local=not settings.state.database_url,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from paddleflow.adapters.sql.values import to_json
@@ -31,7 +32,9 @@ def spec_to_json(spec: JobSpec) -> str:
     return to_json(encoded)
 
 
+@lru_cache(maxsize=1024)
 def spec_from_json(text: str) -> JobSpec:
+    """Remembered: specs never change once stored, many jobs share one, and decoding is most of reading a job."""
     encoded: Json = json.loads(text)
     return JobSpec(
         kind=JobKind(encoded.get("kind", JobKind.SINGLE.value)),

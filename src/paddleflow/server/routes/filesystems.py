@@ -45,7 +45,7 @@ def list_filesystems(call: Call) -> Response:
     )
 
 
-@routes.add("GET", "/fs/{fsName}", Access.OWNER, answer=FilesystemAnswer, params=(_OWNER,))
+@routes.add("GET", "/fs/{fsName}", Access.OWNER, answer=FilesystemAnswer, params=(_OWNER,), quick=True)
 def show_filesystem(call: Call) -> Response:
     found = call.services.reads.filesystem(call.actor, call.text("username"), call.path("fsName"))
     return reply(filesystem_answer(found))

@@ -48,7 +48,7 @@ def list_flavours(call: Call) -> Response:
     return call.listing("flavour", request, call.services.reads.flavours(call.actor, where, request), _FLAVOURS)
 
 
-@routes.add("GET", "/flavour/{flavourName}", Access.LOGIN, answer=FlavourAnswer)
+@routes.add("GET", "/flavour/{flavourName}", Access.LOGIN, answer=FlavourAnswer, quick=True)
 def show_flavour(call: Call) -> Response:
     return _shown(call, FlavourName(call.path("flavourName")))
 

@@ -76,7 +76,7 @@ def list_jobs(call: Call) -> Response:
     return call.listing("job", request, call.services.reads.jobs(call.actor, where, request), _JOBS)
 
 
-@routes.add("GET", "/job/{jobID}", Access.OWNER, answer=JobAnswer)
+@routes.add("GET", "/job/{jobID}", Access.OWNER, answer=JobAnswer, quick=True)
 def show_job(call: Call) -> Response:
     job_id = call.path("jobID")
     job, tasks = call.services.reads.job(call.actor, JobId(job_id))
