@@ -217,7 +217,7 @@ def _follow(server: RecordedServer, *statuses: str) -> None:
 
     server.on("GET", "/event", answer_events)
     server.on("GET", "/job/job-1", *(ok(job_json(status)) for status in statuses))
-    server.on("GET", "/job/job-1/why", ok({"jobID": "job-1", "status": "init", "sentence": "queue is full"}))
+    server.on("GET", "/job/job-1/why", ok({"jobID": "job-1", "status": "init", "sentence": "it waits: queue is full"}))
 
 
 @pytest.mark.parametrize(("end", "code"), [("succeeded", 0), ("failed", 10), ("terminated", 11)])
@@ -227,7 +227,7 @@ def test_watch_ends_as_the_job_does(server: RecordedServer, paddleflow: Paddlefl
     server.on("POST", "/job/single", ok({"id": "job-1"}))
     got, out, err = paddleflow("job", "watch", "job-1")
     assert (got, out) == (code, "step 1\nstep 2\n")
-    assert err.splitlines() == ["job-1 init: queue is full", "job-1 running", f"job-1 {end}"]
+    assert err.splitlines() == ["job-1 init: it waits: queue is full", "job-1 running", f"job-1 {end}"]
     _follow(server, "running", end)
     assert paddleflow("job", "submit", "--watch", "--", "true")[:2] == (code, "job-1\nstep 1\nstep 2\n")
 
@@ -240,7 +240,7 @@ def test_watch_of_a_job_that_never_started(server: RecordedServer, paddleflow: P
 
 def test_job_why(server: RecordedServer, paddleflow: Paddleflow) -> None:
     _follow(server, "init")
-    assert paddleflow("job", "why", "job-1") == (0, "job-1 is init: queue is full\n", "")
+    assert paddleflow("job", "why", "job-1") == (0, "job-1 waits: queue is full\n", "")
 
 
 def test_logs_and_tail(server: RecordedServer, paddleflow: Paddleflow) -> None:
@@ -464,6 +464,7 @@ def test_watch_on_a_terminal(server: RecordedServer, config: Path) -> None:
     ours, theirs = pty.openpty()
     words = [sys.executable, "-m", "paddleflow", "--pf_config", str(config), "job", "watch", "job-1"]
     env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+    env.pop("NO_COLOR", None)
     with subprocess.Popen(words, stdout=theirs, stderr=theirs, env=env) as process:
         os.close(theirs)
         seen = b""
@@ -477,6 +478,6 @@ def test_watch_on_a_terminal(server: RecordedServer, config: Path) -> None:
             seen += chunk
     os.close(ours)
     assert process.returncode == 0
-    assert b"queue is full" in seen
+    assert b"it waits: queue is full" in seen
     assert b"step 1" in seen
     assert b"\x1b[32msucceeded" in seen

@@ -167,7 +167,7 @@ def why(invocation: Invocation, jobid: str) -> None:
     """say why a job waits, failed or was stopped"""
     _, reason = invocation.client.why_job(jobid)
     if invocation.output == "table":
-        click.echo(f"{reason.job_id} is {reason.status}: {reason.sentence}")
+        click.echo(f"{reason.job_id} {reason.sentence.removeprefix('it ')}")
         if reason.details:
             click.echo(to_json(reason.details))
         return

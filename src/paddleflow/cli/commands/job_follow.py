@@ -132,7 +132,8 @@ def _why(client: Client, job: JobInfo) -> str:
     if job.status not in _NOT_STARTED:
         return job.message
     try:
-        return client.why_job(job.job_id)[1].sentence
+        reason = client.why_job(job.job_id)[1]
+        return reason.sentence if reason.status == job.status else job.message  # it has moved on since
     except PaddleFlowError:
         # The reason is a courtesy; the watch goes on without it.
         return job.message
