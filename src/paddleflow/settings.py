@@ -27,7 +27,9 @@ class StateSettings:
     dir: str = ""
     """Directory of everything this installation keeps; empty: ~/.local/state/paddleflow (or below XDG_STATE_HOME)."""
     database_url: str = ""
-    """Empty: SQLite in the state directory. postgresql://user:password@host/database for PostgreSQL."""
+    """Empty: SQLite in the state directory. postgresql://user:password@host/database for PostgreSQL, which several
+    servers may share; give them the same installation.key in their state directories, or each refuses the others'
+    tokens."""
     root_password: str = "paddleflow"
     """Password of root in a new installation; never applied to an existing one."""
 

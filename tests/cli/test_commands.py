@@ -481,3 +481,10 @@ def test_watch_on_a_terminal(server: RecordedServer, config: Path) -> None:
     assert b"it waits: queue is full" in seen
     assert b"step 1" in seen
     assert b"\x1b[32msucceeded" in seen
+
+
+def test_serve_refuses_a_password_that_everybody_could_see(paddleflow: Paddleflow) -> None:
+    code, _, err = paddleflow("serve", "--database", "postgresql://pf:hunter2@127.0.0.1/pf")
+    assert code == 2
+    assert "PADDLEFLOW_DATABASE" in err
+    assert "hunter2" not in err

@@ -377,6 +377,22 @@ class StoreContract:
             unit.leases.release("scheduler", "two")
         assert acquire("one", 22, store)
 
+    def test_remains_are_kept_until_they_are_cleared(self, store: Store) -> None:
+        one, two, here = JobId("job-1"), JobId("job-2"), ClusterName("here")
+        with store.write() as unit:
+            unit.remains.add(two, ClusterName("there"))
+            unit.remains.add(one, here)
+            with pytest.raises(Duplicate):
+                unit.remains.add(one, here)
+        with store.write() as unit:
+            assert unit.remains.all() == ((one, here), (two, ClusterName("there")))
+            assert unit.remains.find(one) == here
+            unit.remains.delete(one)
+            unit.remains.delete(JobId("unknown"))
+        with store.read() as view:
+            assert view.remains.find(one) is None
+            assert view.remains.all() == ((two, ClusterName("there")),)
+
     # The whole
 
     def test_a_store_can_be_checked_and_closed(self, store: Store) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paddleflow.domain.commands import DeleteJob, DeleteQueue, StopJob, SubmitJob, UpdateJob, UpdateQueue
-from paddleflow.domain.errors import Conflict, Denied, InUse, Invalid, NotFound
+from paddleflow.domain.errors import Conflict, Denied, Duplicate, InUse, Invalid, NotFound
 from paddleflow.domain.events import EventKind
 from paddleflow.domain.ids import QueueName, task_id
 from paddleflow.domain.jobs import JobSpec, JobStatus
@@ -158,6 +158,19 @@ def test_a_deleted_job_is_gone_with_its_log(platform: InMemoryPlatform) -> None:
         platform.job(job)
     with pytest.raises(NotFound):
         platform.runtime.read_log(job, worker(job), 0, 10)  # type: ignore[arg-type]
+
+
+def test_an_id_can_be_used_again_once_the_old_job_is_cleared_away(platform: InMemoryPlatform) -> None:
+    job = platform.submit(resources(), job_id="mine")
+    platform.runtime.finish(worker(job), exit_code=0)
+    platform.settle()
+    platform.ask(DeleteJob(id=job))
+    with pytest.raises(Duplicate, match="cleared away"):
+        platform.submit(resources(), job_id="mine")
+    platform.restart()  # killed before it could clear: the next server does
+    platform.submit(resources(), job_id="mine")
+    assert platform.job(job).status is JobStatus.RUNNING
+    assert len(platform.runtime.launches) == 2
 
 
 def test_labels_are_stored_and_filter(platform: InMemoryPlatform) -> None:

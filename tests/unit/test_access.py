@@ -50,6 +50,7 @@ PLATFORM_ONLY = [
     c.SeedInstallation(root_password="x"),
     c.AdmitJob(id=JobId("j"), placements=()),
     c.FailJob(id=JobId("j"), message=""),
+    c.ForgetRemains(id=JobId("j")),
     c.ReportTask(report=REPORT),
     c.ReportNodes(cluster=ClusterName("cc"), nodes=()),
 ]

@@ -43,6 +43,7 @@ def authorize(actor: Actor, command: commands.Command) -> None:
             commands.SeedInstallation()
             | commands.AdmitJob()
             | commands.FailJob()
+            | commands.ForgetRemains()
             | commands.ReportTask()
             | commands.ReportNodes()
         ):

@@ -227,6 +227,13 @@ class FailJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetRemains:
+    """A runtime holds nothing of this deleted job any more."""
+
+    id: JobId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTask:
     report: TaskReport
 
@@ -257,5 +264,6 @@ Command = (
     | DeleteJob
     | AdmitJob
     | FailJob
+    | ForgetRemains
     | ReportTask
 )

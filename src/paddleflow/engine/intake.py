@@ -54,6 +54,7 @@ _HANDLERS: dict[type, Callable[[Context, Any], Answer]] = {
     commands.DeleteJob: jobs.delete_job,
     commands.AdmitJob: jobs.admit_job,
     commands.FailJob: jobs.fail_job,
+    commands.ForgetRemains: jobs.forget_remains,
     commands.ReportTask: jobs.report_task,
 }
 

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 from paddleflow.adapters.memory.tables import Rows, State, Transaction, duplicate, through_json
 from paddleflow.domain.clusters import Cluster, Node
-from paddleflow.domain.errors import Conflict, Unavailable
+from paddleflow.domain.errors import Conflict, Duplicate, Unavailable
 from paddleflow.domain.events import Event
 from paddleflow.domain.filesystems import Filesystem
 from paddleflow.domain.flavours import Flavour
@@ -203,6 +203,26 @@ def _matches(job: Job, where: JobFilter) -> bool:
     )
 
 
+class MemoryRemains:
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def add(self, job_id: JobId, cluster: ClusterName) -> None:
+        table = self._transaction.change("remains")
+        if job_id in table:
+            raise Duplicate(f"remains [{job_id}] already exist", details={"kind": "remains", "name": job_id})
+        table[job_id] = cluster
+
+    def find(self, job_id: JobId) -> ClusterName | None:
+        return self._transaction.table("remains").get(job_id)
+
+    def all(self) -> tuple[tuple[JobId, ClusterName], ...]:
+        return tuple(sorted(self._transaction.table("remains").items()))
+
+    def delete(self, job_id: JobId) -> None:
+        self._transaction.change("remains").pop(job_id, None)
+
+
 class MemoryJobs:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -328,6 +348,7 @@ class MemoryUnitOfWork:
         self.events = MemoryEvents(transaction)
         self.receipts = MemoryReceipts(transaction)
         self.leases = MemoryLeases(transaction)
+        self.remains = MemoryRemains(transaction)
 
 
 class MemoryStore:

@@ -27,6 +27,7 @@ from paddleflow.adapters.sql.jobs import SqlJobs
 from paddleflow.adapters.sql.migrate import bring_up_to_date
 from paddleflow.adapters.sql.queues import SqlQueues
 from paddleflow.adapters.sql.receipts import SqlLeases, SqlReceipts
+from paddleflow.adapters.sql.remains import SqlRemains
 from paddleflow.adapters.sql.session import Connection, Session
 from paddleflow.adapters.sql.sqlite import SqliteDatabase
 from paddleflow.domain.errors import Invalid, Unavailable
@@ -71,6 +72,10 @@ class SqlUnitOfWork:
     @property
     def jobs(self) -> SqlJobs:
         return SqlJobs(self._session)
+
+    @property
+    def remains(self) -> SqlRemains:
+        return SqlRemains(self._session)
 
     @property
     def events(self) -> SqlEvents:

@@ -286,3 +286,10 @@ leases = Table(
     _text("holder"),
     _number("expires_at"),
 )
+
+remains = Table(
+    "remains",
+    metadata,
+    Column("job_id", TEXT, primary_key=True, nullable=False),
+    _text("cluster"),
+)

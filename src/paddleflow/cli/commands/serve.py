@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
@@ -23,6 +24,7 @@ def serve(ctx: click.Context, /, **options: object) -> None:
 
     Jobs run as processes of this machine. Stop it with Ctrl-C; running jobs are found again at the next start.
     """
+    _refuse_visible_password(ctx, options.get("database"))
     try:
         module = import_module("paddleflow.wiring.serve")
     except ModuleNotFoundError as error:
@@ -33,3 +35,13 @@ def serve(ctx: click.Context, /, **options: object) -> None:
             code="ServerNotInstalled",
         ) from error
     ctx.exit(int(module.serve(options)))
+
+
+def _refuse_visible_password(ctx: click.Context, url: object) -> None:
+    """Everybody on this machine can read a command line."""
+    given_here = ctx.get_parameter_source("database") is click.core.ParameterSource.COMMANDLINE
+    if given_here and isinstance(url, str) and urlsplit(url).password:
+        raise click.UsageError(
+            "a password in --database is visible to everybody on this machine; "
+            "give the URL as PADDLEFLOW_DATABASE or in the --config file"
+        )

@@ -66,6 +66,8 @@ def _accepted(ctx: Context, command: commands.SubmitJob) -> Job:
     job_id = JobId(check_job_id(command.id) if command.id else ctx.new_id("job", 16))
     if command.id and ctx.uow.jobs.find(job_id) is not None:
         raise Duplicate(f"job[{job_id}] already exists, choose another id")
+    if command.id and ctx.uow.remains.find(job_id) is not None:
+        raise Duplicate(f"job[{job_id}] was deleted and is still being cleared away, try again in a moment")
     _check_images(ctx, command, queue)
     members = tuple(_resolved(ctx, member) for member in command.spec.members)
     job = Job(
@@ -210,7 +212,13 @@ def delete_job(ctx: Context, command: commands.DeleteJob) -> Answer:
     if not job.is_terminal:
         raise Conflict(f"job {job.id} is {job.status}; stop it first, then delete it", code="ActionNotAllowed")
     ctx.uow.jobs.delete(job.id)
-    ctx.emit(EventKind.JOB_DELETED, job.id, job.owner, status=job.status, queue=job.queue, cluster=job.cluster)
+    ctx.uow.remains.add(job.id, job.cluster)
+    ctx.emit(EventKind.JOB_DELETED, job.id, job.owner, status=job.status, queue=job.queue)
+    return {}
+
+
+def forget_remains(ctx: Context, command: commands.ForgetRemains) -> Answer:
+    ctx.uow.remains.delete(command.id)
     return {}
 
 

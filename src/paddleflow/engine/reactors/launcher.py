@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from paddleflow.domain.commands import FailJob
+from paddleflow.domain.commands import FailJob, ForgetRemains
 from paddleflow.domain.converge import RuntimeCall, next_call
 from paddleflow.domain.errors import Conflict, Invalid, Unavailable
 from paddleflow.domain.events import Event, EventKind
@@ -38,22 +38,25 @@ class Launcher:
         self._stop_grace_s = stop_grace_s
         self._again: set[JobId] = set()
         """Jobs whose runtime could not be reached; tried again at every tick."""
+        self._remains_left = False
 
     def resync(self) -> None:
         with self._store.read() as view:
             jobs = view.jobs.in_status(frozenset({JobStatus.PENDING, JobStatus.TERMINATING, JobStatus.PREEMPTING}))
         for job in jobs:
             self._converge(job)
+        self._clear_remains()
 
     def react(self, events: Sequence[Event]) -> None:
         self._look_at({JobId(event.subject) for event in events if event.kind in _RELEVANT})
-        for event in events:
-            if event.kind is EventKind.JOB_DELETED:
-                self._remove(event)
+        if any(event.kind is EventKind.JOB_DELETED for event in events):
+            self._clear_remains()
 
     def tick(self) -> None:
         again, self._again = self._again, set()
         self._look_at(again)
+        if self._remains_left:
+            self._clear_remains()
 
     def _look_at(self, ids: set[JobId]) -> None:
         if not ids:
@@ -81,12 +84,18 @@ class Launcher:
             log.warning("job %s: its runtime is unavailable, trying again: %s", job.id, error)
             self._again.add(job.id)
 
-    def _remove(self, event: Event) -> None:
-        """Delete what an ended job left on its runtime. The row is gone, so the event says which runtime."""
-        runtime = self._runtimes.get(ClusterName(str(event.data.get("cluster", ""))))
-        if runtime is None:
-            return
-        try:
-            runtime.remove(JobId(event.subject))
-        except (Conflict, Unavailable) as error:
-            log.warning("job %s was deleted, what it left behind was not: %s", event.subject, error)
+    def _clear_remains(self) -> None:
+        """Delete what deleted jobs left on their runtimes. What cannot go now is tried again at every tick."""
+        self._remains_left = False
+        with self._store.read() as view:
+            remains = view.remains.all()
+        for job_id, cluster in remains:
+            runtime = self._runtimes.get(cluster)
+            try:
+                if runtime is not None:
+                    runtime.remove(job_id)
+            except (Conflict, Unavailable) as error:
+                log.warning("job %s was deleted, what it left behind was not; trying again: %s", job_id, error)
+                self._remains_left = True
+            else:
+                self._intake.submit(ForgetRemains(id=job_id), PLATFORM)

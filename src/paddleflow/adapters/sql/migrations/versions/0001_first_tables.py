@@ -210,3 +210,8 @@ def _log() -> None:
         *_numbers("expires_at"),
         sa.PrimaryKeyConstraint("name", name="pk_leases"),
     )
+    op.create_table(
+        "remains",
+        *_texts("job_id", "cluster"),
+        sa.PrimaryKeyConstraint("job_id", name="pk_remains"),
+    )
