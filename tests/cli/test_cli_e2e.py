@@ -122,6 +122,9 @@ def test_users_and_grants(shell: Shell, port: int, tmp_path: Path) -> None:
     assert shell.ok("queue", "ungrant", "alice", "granted") == "queue[granted] delete username[alice] success\n"
     assert shell.ok("queue", "delete", "granted") == "queue[granted] delete success \n"
 
+    assert alice.ok("user", "set", "alice", "secret3") == "user[alice] update success\n"
+    assert alice("queue", "list").code == 0, "who changes their own password goes on working"
+
     wrong = Shell(config=_config(tmp_path / "wrong.ini", port, "alice", "wrong1"), cwd=tmp_path)
     assert wrong("queue", "list").code == 4
     assert shell.ok("user", "delete", "alice") == "user[alice] delete success\n"

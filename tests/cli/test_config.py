@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paddleflow.cli.config import TokenCache, load_config
+from paddleflow.cli.config import TokenCache, change_password, load_config
 from paddleflow.domain.errors import Invalid
 
 GOOD = "[user]\nname = alice\npassword = 50%off\n[server]\npaddleflow_server_host = h\npaddleflow_server_port = 9000\n"
@@ -85,3 +85,12 @@ def test_damaged_tokens_are_forgotten(tmp_path: Path) -> None:
     assert cache.find() is None
     cache.keep("t")
     assert cache.find() == "t"
+
+
+def test_a_new_password_changes_its_line_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "c.ini"
+    path.write_text("# mine\n" + GOOD + "[other]\npassword = untouched\n")
+    change_password(path, "new%1")
+    assert path.read_text() == "# mine\n" + GOOD.replace("50%off", "new%1") + "[other]\npassword = untouched\n"
+    assert load_config(path).password == "new%1"
+    assert _mode(path) == 0o600

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,6 +75,17 @@ def _checked(path: Path, parser: configparser.ConfigParser) -> ServerConfig:
     if not port.isdecimal() or not 0 < int(port) < 65536:
         raise _problem(f"paddleflow_server_port in {path} should be a number from 1 to 65535, not {port!r}")
     return ServerConfig(path=path, user=user, password=password, host=host, port=int(port))
+
+
+def change_password(path: Path, password: str) -> None:
+    """Put a new password into the file and leave every other line as its owner wrote it."""
+    section, lines = "", []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.strip().startswith("["):
+            section = line.strip()
+        is_it = section == "[user]" and re.match(r"\s*password\s*[=:]", line, re.IGNORECASE)
+        lines.append(f"password = {password}" if is_it else line)
+    _write_private(path, "\n".join(lines) + "\n")
 
 
 class TokenCache:

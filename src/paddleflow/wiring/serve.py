@@ -163,5 +163,5 @@ def _announce(out: TextIO, address: str, settings: Settings, is_new: bool, outsi
         if exposed:
             print("WARNING: root still has the default password and this address is reachable from outside.", file=out)
         if is_new or exposed:
-            print("Log in as root with password 'paddleflow'; change it with: paddleflow user set root NEW", file=out)
+            print("Log in as root with password 'paddleflow'; change it with: paddleflow user set root", file=out)
     out.flush()

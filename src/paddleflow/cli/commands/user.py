@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from paddleflow.cli.config import change_password
 from paddleflow.cli.invocation import Invocation
 from paddleflow.cli.output import show_list
 
@@ -47,10 +48,12 @@ def set_password(invocation: Invocation, username: str, password: str | None) ->
 
     Without PASSWORD it is asked for (or read from standard input), which keeps it out of the process list.
     """
-    invocation.client.update_password(username, password or _ask_password())
+    chosen = password or _ask_password()
+    invocation.client.update_password(username, chosen)
     click.echo(f"user[{username}] update success")
     if username == invocation.config.user:
-        click.echo(f"remember to change the password in {invocation.config.path} too", err=True)
+        change_password(invocation.config.path, chosen)
+        click.echo(f"{invocation.config.path} has the new password", err=True)
 
 
 @user.command()
