@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -105,8 +106,8 @@ def wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> 
         if process.poll() is not None:
             break
         try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=30):
+                return
         except OSError:
             time.sleep(0.05)
     sys.exit(f"the server did not start:\n{log.read_text()}")

@@ -23,7 +23,7 @@ def main() -> None:
             a, b = a - 0.01 * error * x, b - 0.01 * error
             loss += error * error
         print(f"step {step}/{steps} loss {loss / 2000:.5f}", flush=True)
-        time.sleep(0.1)  # the time a real step would spend on its GPU
+        time.sleep(0.35)  # the time a real step would spend on its GPU
     print(f"done: y = {a:.2f} x + {b:.2f}")
 
 

@@ -48,9 +48,14 @@ class Server:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         self.token = ""
 
-    def wait_ready(self) -> Server:
+    def wait_listening(self) -> Server:
         eventually(lambda: self.is_ready() or self.died(), "the server's start")
         assert not self.died(), self._log.read_text()
+        return self
+
+    def wait_ready(self) -> Server:
+        """Listening, and logged in as root with the password of a new installation."""
+        self.wait_listening()
         status, answer = self.call("POST", "/login", {"username": "root", "password": "paddleflow"}, token="")
         assert status == 200, answer
         self.token = answer["authorization"]

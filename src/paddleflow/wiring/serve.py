@@ -20,7 +20,7 @@ from typing import TextIO
 import uvicorn
 
 import paddleflow
-from paddleflow.domain.errors import Conflict, PaddleFlowError
+from paddleflow.domain.errors import Conflict, PaddleFlowError, Unavailable
 from paddleflow.domain.ids import ROOT
 from paddleflow.server.app import create_app
 from paddleflow.server.deps import Services
@@ -82,15 +82,32 @@ of a busy server waits for that long to get back to work; a tenth of it costs no
 
 def _run(settings: Settings, state_dir: Path, connect: Callable[[Settings, Path], Outside], out: TextIO) -> int:
     sys.setswitchinterval(_SWITCH_S)
-    outside = connect(settings, state_dir)
+    with _listening(settings.server.host, settings.server.port) as listener:
+        outside = connect(settings, state_dir)
+        return _serve_on(listener, settings, outside, installation_key(state_dir), out)
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    """The address, taken before anything is started, so that nothing runs when it cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise Unavailable(
+            f"cannot listen on {host} port {port}: {error.strerror or error}; choose another with --host and --port"
+        ) from error
+    with listener:
+        yield listener
+
+
+def _serve_on(listener: socket.socket, settings: Settings, outside: Outside, key: bytes, out: TextIO) -> int:
     platform = Platform(outside, settings)
     is_new = platform.start()
     try:
-        app = create_app(services_of(platform, outside, settings, installation_key(state_dir)))
+        app = create_app(services_of(platform, outside, settings, key))
         config = uvicorn.Config(
             app,
-            host=settings.server.host,
-            port=settings.server.port,
             log_config=None,
             access_log=False,
             loop="uvloop",
@@ -99,10 +116,12 @@ def _run(settings: Settings, state_dir: Path, connect: Callable[[Settings, Path]
             proxy_headers=False,
             timeout_graceful_shutdown=5,
         )
+        host, port = listener.getsockname()[:2]
+        address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         server = _AnnouncingServer(
-            config, lambda address: _announce(out, address, settings, is_new, outside), app.state.streams.close
+            config, lambda: _announce(out, address, settings, is_new, outside), app.state.streams.close
         )
-        server.run()
+        server.run(sockets=[listener])
         return 0 if server.started else 1
     finally:
         platform.stop()
@@ -127,18 +146,15 @@ class _AnnouncingServer(uvicorn.Server):
     """Says where it listens once it does (the port may have been chosen by the system), and on TERM or INT returns
     instead of dying of the signal, so that what stands behind it is shut down in order."""
 
-    def __init__(
-        self, config: uvicorn.Config, announce: Callable[[str], None], end_streams: Callable[[], None]
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None], end_streams: Callable[[], None]) -> None:
         super().__init__(config)
         self._announce = announce
         self._end_streams = end_streams
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
-        if self.started and self.servers:
-            host, port = self.servers[0].sockets[0].getsockname()[:2]
-            self._announce(f"http://{host}:{port}")
+        if self.started:
+            self._announce()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._end_streams()  # or their followers would hold up the shutdown
