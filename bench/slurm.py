@@ -1,7 +1,7 @@
 """Slurm on one node, private to the bench: own key, own sockets, own directory, loopback only, no systemd.
 
 The configuration is the plainest that runs jobs and spares Slurm work: no accounting database, no cgroups, no task
-binding, no output file for each job, and the fastest scheduling parameters of those tried. Ends of jobs are read
+binding, no output file for each job, and the best scheduling parameters found among a few tried. Ends of jobs are read
 from the job-completion log that slurmctld writes as each one ends, so waiting costs Slurm nothing, and the time of its
 last write is the time of the last end.
 """
@@ -61,7 +61,7 @@ PartitionName=bench Nodes={host} Default=YES MaxTime=INFINITE State=UP
 """
 
 FASTEST = "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_max_job_start=0,bf_interval=1"
-"""The fastest settings of those tried. By default a freed CPU waits up to three seconds for the next job."""
+"""The best settings found among a few tried. By default a freed CPU waits up to three seconds for the next job."""
 
 
 @dataclass(frozen=True, slots=True)

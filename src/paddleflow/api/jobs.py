@@ -31,7 +31,7 @@ from paddleflow.domain.jobs import (
     Task,
     TaskStatus,
 )
-from paddleflow.domain.resources import CPU, MEMORY, Resources, format_units
+from paddleflow.domain.resources import CPU, MEMORY, format_units
 
 _CREATE_FAILED = "JobCreateFailed"
 
@@ -272,20 +272,15 @@ class WhyAnswer(TypedDict):
     details: dict[str, Any]
 
 
-def _flavour_answer(name: str, resources: Resources) -> JobFlavourAnswer:
+def _flavour_answer(flavour: FlavourRef) -> JobFlavourAnswer:
+    resources = flavour.resources
     answer = JobFlavourAnswer(
-        cpu=format_units(CPU, resources.cpu_milli), mem=format_units(MEMORY, resources.memory_bytes), name=name
+        cpu=format_units(CPU, resources.cpu_milli), mem=format_units(MEMORY, resources.memory_bytes), name=flavour.name
     )
     scalars = resources.scalars
     if scalars:
         answer["scalarResources"] = {key: format_units(key, units) for key, units in scalars.items()}
     return answer
-
-
-def _limit_answer(member: Member) -> JobFlavourAnswer:
-    """Without a limit of its own the request is the limit, and is shown as such."""
-    limit = member.limit or member.flavour
-    return _flavour_answer(limit.name, limit.resources)
 
 
 _NO_FS = FsRef(name="")
@@ -305,8 +300,8 @@ def _member_answer(member: Member) -> MemberAnswer:
         "role": member.role,
         "replicas": member.replicas,
         "name": member.name,
-        "flavour": _flavour_answer(member.flavour.name, member.flavour.resources),
-        "limitFlavour": _limit_answer(member),
+        "flavour": _flavour_answer(member.flavour),
+        "limitFlavour": _flavour_answer(member.limit or member.flavour),
         "fs": _fs_answer(member.fs or _NO_FS),
         "extraFS": [_fs_answer(fs) for fs in member.extra_fs],
         "image": member.image,
@@ -327,6 +322,7 @@ def job_answer(job: Job) -> JobAnswer:
     spec = job.spec
     single = spec.kind is JobKind.SINGLE
     flat = spec.members[0] if single else _NO_MEMBER
+    flavour = _flavour_answer(flat.flavour)
     answer = JobAnswer(
         id=job.id,
         name=job.name,
@@ -334,8 +330,9 @@ def job_answer(job: Job) -> JobAnswer:
         annotations=dict(job.annotations),
         schedulingPolicy={"queue": job.queue, "priority": job.priority.name},
         UserName=job.owner,
-        flavour=_flavour_answer(flat.flavour.name, flat.flavour.resources),
-        limitFlavour=_limit_answer(flat),
+        flavour=flavour,
+        # Without a limit of its own the request is the limit, and is shown as such.
+        limitFlavour=flavour if flat.limit is None else _flavour_answer(flat.limit),
         fs=_fs_answer(flat.fs or _NO_FS),
         extraFS=[_fs_answer(fs) for fs in flat.extra_fs],
         image=flat.image,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Generic, NotRequired, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
@@ -120,6 +121,7 @@ class Listed(Generic[Row]):
         self.show = show
 
 
+@lru_cache(maxsize=8192)
 def local_time(at: datetime | None) -> str:
     """As people read it, in the server's own zone; empty when it has not happened."""
     return "" if at is None else at.astimezone().replace(tzinfo=None).isoformat(" ", "seconds")

@@ -75,9 +75,9 @@ def state_directory(path: Path) -> Iterator[None]:
         os.close(lock)
 
 
-_SWITCH_S = 0.0005
+_SWITCH_S = 0.002
 """How long a thread may keep the interpreter while others want it. With Python's own 5 ms every short database call
-of a busy server waits for that long to get back to work; a tenth of it costs nothing measurable in throughput."""
+of a busy server waits for that long to get back to work; much less, and threads do little but take turns."""
 
 
 def _run(settings: Settings, state_dir: Path, connect: Callable[[Settings, Path], Outside], out: TextIO) -> int:
