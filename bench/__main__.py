@@ -87,9 +87,11 @@ def measure(sizes: Sizes) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="bench-paddleflow-") as name:
         folder = Path(name)
         say("server: start, submits")
-        yield from backlog_figures(folder / "reads", sizes, peer)
+        yield from backlog_figures(folder / "backlog", sizes, peer)
         say(f"server: {sizes.stored:,} jobs stored")
-        yield from read_figures(folder / "reads", sizes)
+        # A folder of its own: the backlog would be worked off while the reads are measured.
+        (folder / "stored").mkdir(mode=0o700)
+        yield from read_figures(folder / "stored", sizes)
         say("server: jobs from submit to end")
         wide = run_jobs(folder / "wide", sizes.wide_jobs, sizes.wide_slots)
         narrow = run_jobs(folder / "narrow", sizes.narrow_jobs, slots)
