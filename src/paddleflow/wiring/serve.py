@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import hashlib
 import hmac
 import logging
@@ -121,6 +122,8 @@ def _serve_on(listener: socket.socket, settings: Settings, outside: Outside, key
         server = _AnnouncingServer(
             config, lambda: _announce(out, address, settings, is_new, outside), app.state.streams.close
         )
+        gc.freeze()  # none of what a server starts with is ever garbage; do not make every request pay for looking
+        gc.enable()
         server.run(sockets=[listener])
         return 0 if server.started else 1
     finally:

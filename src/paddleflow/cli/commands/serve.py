@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -25,6 +26,7 @@ def serve(ctx: click.Context, /, **options: object) -> None:
     Jobs run as processes of this machine. Stop it with Ctrl-C; running jobs are found again at the next start.
     """
     _refuse_visible_password(ctx, options.get("database"))
+    gc.disable()  # what starting makes stays for good; looking through it again and again is a tenth of the start
     try:
         module = import_module("paddleflow.wiring.serve")
     except ModuleNotFoundError as error:
