@@ -129,3 +129,15 @@ def test_what_can_never_fit_is_refused_and_the_limit_is_named(asking, names: str
 def test_never_is_judged_on_nodes_that_are_away_too_and_not_without_nodes() -> None:
     check_can_ever_fit(waiting_of(a_job()), a_queue(), [a_node(status=NodeStatus.NOT_READY)])
     check_can_ever_fit(waiting_of(a_job(asking=resources(gpus=64))), a_queue(), [])
+
+
+def test_room_just_given_is_not_given_again_before_its_event_is_heard() -> None:
+    ledger = Ledger()
+    ledger.set_capacity([a_queue()], [a_node(having=resources("1", "1Gi"))])
+    ledger.put(a_job("first", seq=1))
+    (admission,) = decide(ledger.snapshot()).admissions
+    ledger.admitted(admission.job_id, admission.placements)
+    ledger.put(a_job("urgent", priority=Priority.HIGH, seq=2))
+    decisions = decide(ledger.snapshot())
+    assert not decisions.admissions
+    assert why(decisions, a_job("urgent", priority=Priority.HIGH, seq=2)).kind is WaitKind.NO_ROOM

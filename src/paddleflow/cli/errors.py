@@ -64,4 +64,12 @@ def one_line(error: PaddleFlowError) -> str:
     request_id = getattr(error, "requestId", None)
     origin = f"{error.code}, request {request_id}" if request_id else error.code
     message = " ".join(error.message.split()) or "no reason was given"
-    return f"error: {message} [{origin}]"
+    hint = (
+        "; start one with: paddleflow serve" if exit_code(error) is ExitCode.UNREACHABLE and _is_here(message) else ""
+    )
+    return f"error: {message}{hint} [{origin}]"
+
+
+def _is_here(message: str) -> bool:
+    """The address in the message is this machine's own."""
+    return any(f"//{host}:" in message for host in ("127.0.0.1", "localhost", "[::1]"))

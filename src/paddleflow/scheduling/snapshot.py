@@ -7,13 +7,13 @@ It holds no rule: rules live in ``decide``.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
 from paddleflow.domain.clusters import Node
 from paddleflow.domain.ids import ClusterName, JobId, NodeName, QueueName, TaskId
-from paddleflow.domain.jobs import HOLDING, Job, JobStatus, Priority
+from paddleflow.domain.jobs import HOLDING, Job, JobStatus, Placement, Priority
 from paddleflow.domain.queues import Queue
 from paddleflow.domain.resources import Resources
 
@@ -84,10 +84,13 @@ def holding_of(job: Job) -> Holding:
         queue=job.queue,
         cluster=job.cluster,
         request=job.spec.request,
-        held=tuple(
-            Held(node=placement.node, resources=asked[placement.task_id], gpus=placement.gpus)
-            for placement in job.placements
-        ),
+        held=_held(asked, job.placements),
+    )
+
+
+def _held(asked: Mapping[TaskId, Resources], placements: Sequence[Placement]) -> tuple[Held, ...]:
+    return tuple(
+        Held(node=placement.node, resources=asked[placement.task_id], gpus=placement.gpus) for placement in placements
     )
 
 
@@ -124,6 +127,21 @@ class Ledger:
         if entry is not None:
             line = self._waiting[entry.queue]
             del line[bisect_left(line, entry.rank, key=_rank)]
+
+    def admitted(self, job_id: JobId, placements: Sequence[Placement]) -> None:
+        """The job was just given these places. Said at once and not only by its event: until that is heard the room
+        would look free, and somebody more urgent could be given it a second time."""
+        entry = self._waiting_by_id.get(job_id)
+        if entry is None:
+            return
+        self.drop(job_id)
+        self._holding[job_id] = Holding(
+            job_id=job_id,
+            queue=entry.queue,
+            cluster=entry.cluster,
+            request=entry.request,
+            held=_held(dict(entry.tasks), placements),
+        )
 
     def snapshot(self) -> Snapshot:
         return Snapshot(

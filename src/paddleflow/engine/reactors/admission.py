@@ -14,9 +14,10 @@ from paddleflow.ports.store import Store
 from paddleflow.scheduling.decide import decide
 from paddleflow.scheduling.snapshot import Ledger
 
-_CHANGED = frozenset({EventKind.JOB_SUBMITTED, EventKind.JOB_ADMITTED, EventKind.JOB_UPDATED})
+_CHANGED = frozenset({EventKind.JOB_SUBMITTED, EventKind.JOB_UPDATED})
 _GONE = frozenset({EventKind.JOB_FINISHED, EventKind.JOB_DELETED})
-"""An end is final, so these need no second look. A job that starts or is being stopped holds what it held."""
+"""An end is final, so these need no second look. A job that starts or is being stopped holds what it held, and what is
+admitted is admitted here."""
 _CAPACITY_EVENTS = frozenset(
     {
         EventKind.QUEUE_CREATED,
@@ -78,8 +79,10 @@ class Admission:
             AdmitJob(id=admission.job_id, placements=admission.placements, message=self._host_note)
             for admission in decisions.admissions
         ]
-        if admissions:
-            self._intake.submit_together(admissions, PLATFORM)
+        answers = self._intake.submit_together(admissions, PLATFORM)
+        for admission, answer in zip(admissions, answers, strict=True):
+            if answer is not None:
+                self._ledger.admitted(admission.id, admission.placements)
 
 
 def load_ledger(store: Store) -> Ledger:
