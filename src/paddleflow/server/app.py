@@ -50,7 +50,7 @@ def create_app(services: Services) -> Starlette:
     """Call ``app.state.streams.close()`` when the server begins to stop, or followers hold it up until they leave."""
     streams = Streams(services.feed)
     metrics = Metrics(services.reads)
-    workers = Workers()
+    workers = Workers(reads_are_local=services.reads_are_local)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

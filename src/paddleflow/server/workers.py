@@ -8,9 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-_READERS = 4
-"""Reads in progress at once; more wait their turn. Many more only fight over the interpreter: measured, 32 threads
-answer half as many requests as 4."""
+_LOCAL_READERS = 3
+"""Reads of a local file are all computing, and threads that compute only take turns: measured, 32 answer half as many
+requests as 3. One would do, but then everybody waited for whoever asks for a long list."""
+_REMOTE_READERS = 16
+"""Reads of a database elsewhere are mostly waiting for it."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -20,8 +22,9 @@ class Workers:
     """Readers side by side, and one writer: the store lets one write at a time, so a queue in front of a single thread
     is the same order without the fight for the lock."""
 
-    def __init__(self) -> None:
-        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="http-read")
+    def __init__(self, *, reads_are_local: bool) -> None:
+        readers = _LOCAL_READERS if reads_are_local else _REMOTE_READERS
+        self._readers = ThreadPoolExecutor(readers, thread_name_prefix="http-read")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="http-write")
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -135,7 +135,9 @@ def placements_to_json(placements: tuple[Placement, ...]) -> str:
     return to_json([{"task_id": each.task_id, "node": each.node, "gpus": each.gpus} for each in placements])
 
 
+@lru_cache(maxsize=4096)
 def placements_from_json(text: str) -> tuple[Placement, ...]:
+    """Remembered for those who show the same page again and again."""
     if text == "[]":
         return ()
     return tuple(
