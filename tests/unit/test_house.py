@@ -23,7 +23,6 @@ LONG_FILES: dict[str, str] = {}
 LONG_FUNCTIONS: dict[str, str] = {}
 """``path::name``, and the reason why splitting it would be worse."""
 
-MACHINE_PATHS = re.compile(r"(?<![\w.$}>-])/(?:work|root)/")
 """A path of some developer's machine; a URL or a path below another directory does not match."""
 
 
@@ -51,10 +50,6 @@ def long_functions(tree: ast.AST) -> Iterator[tuple[str, int]]:
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if lines > FUNCTION_LINES:
                 yield node.name, lines
-
-
-def machine_paths(text: str) -> list[str]:
-    return [line for line in text.splitlines() if MACHINE_PATHS.search(line)]
 
 
 def test_files_stay_within_their_budget() -> None:
@@ -92,34 +87,17 @@ def test_every_folder_with_code_is_a_package() -> None:
 
 
 def test_no_paths_of_one_machine() -> None:
-    itself = Path(__file__).resolve()
-    found: dict[str, list[str]] = {}
+    """Where somebody's checkout or home happens to lie is nobody else's business."""
+    private = (f"{ROOT}/", f"{Path.home()}/")
+    found = []
     for path in kept_files():
-        if path.resolve() == itself:
-            continue
         try:
-            lines = machine_paths(path.read_text())
+            text = path.read_text()
         except UnicodeDecodeError:
             continue  # a picture or another binary file
-        if lines:
-            found[str(path.relative_to(ROOT))] = lines
+        if any(place in text for place in private):
+            found.append(str(path.relative_to(ROOT)))
     assert not found
-
-
-@pytest.mark.parametrize(
-    ("text", "caught"),
-    [
-        ("cd /work/main", True),
-        ('"/root/.cache"', True),
-        ("path=/work/x", True),
-        ("https://example.org/work/item", False),
-        ("jobs/<id>/work/", False),
-        ("$HOME/work/", False),
-        ("/workspace/", False),
-    ],
-)
-def test_what_counts_as_a_path_of_one_machine(text: str, caught: bool) -> None:
-    assert bool(machine_paths(text)) is caught
 
 
 def test_the_changelog_knows_the_version() -> None:
