@@ -23,8 +23,6 @@ LONG_FILES: dict[str, str] = {}
 LONG_FUNCTIONS: dict[str, str] = {}
 """``path::name``, and the reason why splitting it would be worse."""
 
-"""A path of some developer's machine; a URL or a path below another directory does not match."""
-
 
 def source_files() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
