@@ -25,6 +25,9 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 EXAMPLES = 12
 """For each operation and kind of data."""
 
+NOT_HTTP = b"Invalid HTTP request received."
+"""What uvicorn itself says to a header no HTTP message may have; the request never reached us."""
+
 UNFUZZED = {f"{PREFIX}/user/{{username}}"}
 """Changing the password of root would end the log-in all other calls use."""
 
@@ -83,12 +86,15 @@ def _fuzz(served: Served, operation: Operation, mode: GenerationMode, paths: dic
         max_examples=EXAMPLES,
         deadline=None,
         database=None,
+        derandomize=True,  # a run that fails can be run again; another EXAMPLES tries other requests
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
     def send(case: schemathesis.Case[Any]) -> None:
         if operation.path in STREAMS:
             case.query = {**(case.query or {}), "follow": "false"}
-        case.call_and_validate(headers={"x-pf-authorization": served.root.token}, checks=CHECKS, timeout=30)
+        answer = case.call(headers={"x-pf-authorization": served.root.token}, timeout=30)
+        if answer.content != NOT_HTTP:
+            case.validate_response(answer, checks=CHECKS)
 
     send()

@@ -69,9 +69,13 @@ class SqliteDatabase:
             check_same_thread=False,
             cached_statements=_STATEMENTS,
         )
-        connection.execute("PRAGMA synchronous=NORMAL")
-        connection.execute("PRAGMA foreign_keys=ON")
-        connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+        try:
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute("PRAGMA foreign_keys=ON")
+            connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+        except sqlite3.Error:
+            connection.close()
+            raise
         return connection
 
     def _use_write_ahead_log(self) -> None:
@@ -96,7 +100,11 @@ class SqliteDatabase:
             reader = self._idle_readers.pop()
         except IndexError:
             reader = self._connect()
-        reader.execute("BEGIN")
+        try:
+            reader.execute("BEGIN")
+        except sqlite3.Error:
+            reader.close()
+            raise
         return reader
 
     def end_read(self, connection: Any) -> None:
