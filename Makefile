@@ -7,14 +7,16 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench bench-short setup setup-demo setup-postgres setup-slurm clean
+.PHONY: help demo test test-long test-frameworks check format bench bench-short setup setup-demo setup-postgres setup-slurm clean
 
 help:
-	@echo 'make demo         a server, a queue and jobs on this machine, in under a minute'
+	@echo 'make demo         three teams share eight simulated GPUs, and the screen says why, in a minute'
 	@echo 'make test         the whole test suite'
+	@echo 'make test-long    a million random histories of the scheduler, about half an hour'
+	@echo 'make test-frameworks  real PyTorch, Paddle, MPI, Ray, Spark jobs; installs them first, gigabytes'
 	@echo 'make check        lint, formatting, types, import contracts'
 	@echo 'make format       let ruff fix what it can'
-	@echo 'make bench        every figure beside a peer, some minutes (bench-short: about one)'
+	@echo 'make bench        every figure beside a peer, some minutes (bench-short: about one); TRACE=philly.csv for more'
 	@echo 'make clean        remove the environment and all caches'
 
 demo: setup-demo
@@ -22,6 +24,13 @@ demo: setup-demo
 
 test: setup setup-postgres
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+test-long: setup
+	PADDLEFLOW_HISTORIES=1000000 $(BIN)/python -m pytest -n $(WORKERS) tests/properties/test_scheduling.py
+
+test-frameworks: setup
+	PYTHON=$(PYTHON) tests/frameworks/install.sh
+	PADDLEFLOW_TEST_FRAMEWORKS=1 $(BIN)/python -m pytest -v tests/frameworks
 
 check: setup
 	$(BIN)/ruff check .
@@ -34,7 +43,7 @@ format: setup
 	$(BIN)/ruff format .
 
 bench: setup-demo setup-slurm
-	@exec $(BIN)/python -m bench
+	@exec $(BIN)/python -m bench $(if $(TRACE),--trace $(TRACE))
 
 bench-short: setup-demo setup-slurm
 	@exec $(BIN)/python -m bench --short

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import load, slurm, startup
+from bench import load, policies, scheduling, slurm, startup
 from bench.figures import Figure, machine, save, table
 from bench.fill import fill
 from bench.processes import Missing, wait_until
@@ -66,14 +66,26 @@ class Peer:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--short", action="store_true", help="small numbers: shows that it works, proves nothing")
+    parser.add_argument("--only-scheduler", action="store_true", help="neither servers nor Slurm")
+    parser.add_argument("--trace", type=Path, help="compare policies on this trace too, e.g. philly.csv")
+    parser.add_argument("--trace-gpus", type=int, default=2000, help="of the cluster it is replayed on")
+    parser.add_argument("--trace-limit", type=int, help="only so many of its jobs")
     arguments = parser.parse_args()
     sizes = SHORT if arguments.short else FULL
     load_before = os.getloadavg()[0]
-    figures = list(measure(sizes))
+    figures = [] if arguments.only_scheduler else list(measure(sizes))
+    say("scheduler")
+    figures += scheduling.figures()
     print(f"\n{machine()}{'; short run, small numbers' if arguments.short else ''}\n")
     if load_before > QUIET_LOAD:
         print(f"The machine was busy with other work (load {load_before:.1f}): these figures say little.\n")
     print(table(figures))
+    cases = policies.made_up(400 if arguments.short else 4000)
+    if arguments.trace is not None:
+        cases += policies.from_trace(arguments.trace, arguments.trace_gpus, arguments.trace_limit)
+    for case in cases:
+        say(f"policies: {case.name}")
+        print(f"\n{policies.table(case, policies.compare(case))}", flush=True)
     kept = save(figures, short=arguments.short, load_before=load_before)
     print(f"\nkept in {os.path.relpath(kept)}")
     return 0

@@ -51,7 +51,7 @@ def _job(number: int, begin: datetime) -> Job:
         cluster=DEFAULT_CLUSTER,
         spec=JobSpec(members=(member,)),
         status=JobStatus.FAILED if number % 10 == 0 else JobStatus.SUCCEEDED,
-        placements=(Placement(task_id=task_id(job_id, member.role, 0), node=NODE),),
+        placements=(Placement(task_id=task_id(job_id, member.role, 0), role=member.role, index=0, node=NODE),),
         created_at=at,
         activated_at=at,
         finished_at=at,

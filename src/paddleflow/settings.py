@@ -61,6 +61,10 @@ class LocalSettings:
     """Seconds between TERM and KILL."""
     sample_every_s: float = 10.0
     """Seconds between two samples of a running task's use."""
+    first_port: int = 20000
+    """First port of those given to tasks that must find each other (distributed and elastic jobs)."""
+    last_port: int = 29999
+    """Last of them. Keep the range below net.ipv4.ip_local_port_range, from which any program may be given one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -194,6 +194,60 @@ def test_submit_watch_and_logs(shell: Shell) -> None:
     assert shell("job", "show", job_id).code == 5
 
 
+SMALL = ("-c", "250m", "-m", "64Mi")
+
+
+def test_a_team_runs_and_every_line_says_whose_it_is(shell: Shell) -> None:
+    say = 'echo "$PF_TASK_ROLE $PF_TASK_INDEX of $PF_WORLD_SIZE"'
+    ended = shell("job", "run", "-F", "pytorch", "-W", "2", *SMALL, "--", "sh", "-c", say)
+    assert ended.code == 0, ended
+    job_id, *log = ended.out.splitlines()
+    lines = ["[worker-0] worker 0 of 2", "[worker-1] worker 1 of 2"]
+    assert sorted(log) == lines
+    assert f"{job_id} succeeded" in ended.err
+    assert shell.ok("job", "logs", job_id).splitlines() == lines
+    assert shell.ok("job", "logs", job_id, "--task", "worker-1") == "worker 1 of 2\n"
+    shown = shell.json("job", "show", job_id)[0]
+    assert shown["framework"] == "pytorch"
+    assert len(shown["distributed runtime"]["runtimes"]) == 2  # type: ignore[index,call-overload]
+    assert job_id in shell.ok("job", "eta", job_id)
+
+
+def test_a_team_that_fails_is_started_again(shell: Shell) -> None:
+    once = "test -e marker || { touch marker; exit 3; }; echo fine"
+    body = {
+        "framework": "pytorch",
+        "members": [{"role": "worker", "replicas": 2, "flavour": {"cpu": "250m", "mem": "64Mi"}, "command": once,
+                     "env": {"PF_WORK_DIR": str(shell.cwd)}}],
+        "runPolicy": {"retries": 5, "backoffSeconds": 0},
+    }  # fmt: skip
+    file = shell.cwd / "team.json"
+    file.write_text(json.dumps(body))
+    said = shell.ok("job", "create", "distributed", str(file))
+    job_id = said[said.index("[") + 1 : said.index("]")]
+    assert shell("job", "watch", job_id).code == 0
+    assert "retries used" in str(shell.json("job", "show", job_id)[0]["message"])
+
+
+def test_a_tree_of_queues(shell: Shell) -> None:
+    shell.ok("queue", "create", "house", "default", "2", "2Gi", "--mincpu", "1", "--weight", "2")
+    shell.ok("queue", "create", "room", "default", "1", "1Gi", "--mincpu", "500m", "--parent", "house")
+    shown = shell.json("queue", "show", "house")[0]
+    assert (shown["status"], shown["weight"], shown["children"]) == ("closed", 2, ["room"])
+    assert shown["children min resources"] == {"cpu": "500m", "memory": "0"}
+    assert shell("queue", "create", "attic", "default", "1", "1Gi", "--mincpu", "1", "--parent", "house").code == 1
+    assert shell("queue", "delete", "house").code == 1
+    shell.ok("queue", "update", "room", "--parent", "")
+    assert shell.json("queue", "show", "room")[0]["parent"] == "root"
+    assert shell.ok("queue", "stop", "room") == "queue[room] stop success \n"
+    assert shell("job", "submit", "-q", "room", "--", "true").code == 1
+    assert shell.ok("queue", "open", "room") == "queue[room] open success \n"
+    told = shell.ok("queue", "what-if", "--queue", "room:maxcpu=2", "--add-nodes", "1:cpu=4,mem=8Gi")
+    assert told.strip()
+    for name in ("room", "house"):
+        shell.ok("queue", "delete", name)
+
+
 def test_failed_job_ends_the_watch_with_its_own_code(shell: Shell) -> None:
     assert shell("job", "submit", "--watch", "--", "false").code == 10
 

@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ SUCCESS_LINES: list[tuple[str, tuple[str, str], Any, str]] = [
     ("user delete alice", ("DELETE", "/user/alice"), None, "user[alice] delete success"),
     ("queue create q ns 1 1Gi", ("POST", "/queue"), {"name": "q"}, "queue[q] create success "),
     ("queue update q --maxcpu 2", ("PUT", "/queue/q"), {"name": "q"}, "queue[q] update success "),
+    ("queue stop q", ("PUT", "/queue/q"), {"name": "q"}, "queue[q] stop success "),
+    ("queue open q", ("PUT", "/queue/q"), {"name": "q"}, "queue[q] open success "),
     ("queue delete q", ("DELETE", "/queue/q"), None, "queue[q] delete success "),
     ("queue grant alice q", ("POST", "/grant"), {"grantID": "g"}, "queue[q] add username[alice] success"),
     ("queue ungrant alice q", ("DELETE", "/grant"), None, "queue[q] delete username[alice] success"),
@@ -44,6 +47,7 @@ SUCCESS_LINES: list[tuple[str, tuple[str, str], Any, str]] = [
     ("job stop job-1", ("PUT", "/job/job-1"), None, "jobid[job-1] stop success"),
     ("job update job-1 -p high", ("PUT", "/job/job-1"), None, "jobid[job-1] update success"),
     ("job delete job-1", ("DELETE", "/job/job-1"), None, "job[job-1] delete success "),
+    ("job run -F mpi -d -- mpirun x", ("POST", "/job/distributed"), {"id": "job-1"}, "job-1"),
     ("job submit -- echo hi", ("POST", "/job/single"), {"id": "job-1"}, "job-1"),
 ]
 
@@ -117,7 +121,19 @@ def test_queue_show(server: RecordedServer, paddleflow: Paddleflow) -> None:
     server.on("GET", "/queue/q", ok(shown))
     _, out, _ = paddleflow("queue", "show", "q")
     _, block = out.split("queue info: \n")
-    assert json.loads(block) == [{"max resources": {"cpu": "2"}, "used resources": {"cpu": "1"}}]
+    assert json.loads(block) == [{"max resources": {"cpu": "2"}, "used resources": {"cpu": "1"}, "weight": 1}]
+
+
+def test_queue_show_of_a_parent(server: RecordedServer, paddleflow: Paddleflow) -> None:
+    least = {"cpu": "1500m", "memory": "1Gi", "scalarResources": {"nvidia.com/gpu": "1"}}
+    child = {"parent": "p", "clusterName": "c", "minResources": least}
+    rows = [{"name": "x", **child}, {"name": "y", **child}, {"name": "z", **child, "parent": "x"}]
+    far = {"name": "far", **child, "clusterName": "elsewhere"}
+    server.on("GET", "/queue/p", ok({"name": "p", "status": "closed", "clusterName": "c", "parent": "root"}))
+    server.on("GET", "/queue", ok({"queueList": rows[:2], "nextMarker": "m"}), ok({"queueList": [rows[2], far]}))
+    told = json.loads(paddleflow("--output", "json", "queue", "show", "p")[1])[0]
+    assert (told["parent"], told["children"]) == ("root", ["x", "y"])
+    assert told["children min resources"] == {"cpu": "3", "memory": "2Gi", "nvidia.com/gpu": "2"}
 
 
 def test_queue_create_sends_what_was_given(server: RecordedServer, paddleflow: Paddleflow) -> None:
@@ -250,10 +266,18 @@ def test_logs_and_tail(server: RecordedServer, paddleflow: Paddleflow) -> None:
         start = int(asked.query["start"])
         return ok(content[start:] if -len(content) <= start else content)
 
+    def answer_log_with_size(asked: Asked) -> Any:
+        return replace(answer_log(asked), headers={"X-Log-Size": str(len(content))})
+
+    server.on("GET", "/job/job-1", ok(job_json()))
     server.on("GET", "/job/job-1/log", answer_log)
     assert paddleflow("job", "logs", "job-1")[1].encode() == content
-    assert paddleflow("job", "logs", "job-1", "--tail", "2")[1] == "line 98\nline 99\n"
-    assert paddleflow("job", "logs", "job-1", "--tail", "2", "-f")[1] == "line 98\nline 99\n"
+    for answer in (answer_log, answer_log_with_size):
+        server.on("GET", "/job/job-1/log", answer)
+        assert paddleflow("job", "logs", "job-1", "--tail", "2")[1] == "line 98\nline 99\n"
+        assert paddleflow("job", "logs", "job-1", "--tail", "2", "-f")[1] == "line 98\nline 99\n"
+    # Told the size, the client reads no more than it shows and follows from there.
+    assert [asked.query["start"] for asked in server.calls("GET", "/job/job-1/log")[-2:]] == ["-400", str(len(content))]
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 50])
@@ -261,7 +285,8 @@ def test_logs_and_tail(server: RecordedServer, paddleflow: Paddleflow) -> None:
 def test_last_lines(lines: list[str], count: int) -> None:
     content = "".join(line + "\n" for line in lines).encode()
     wanted = "".join(line + "\n" for line in lines[-count:]) if count else ""
-    assert last_lines(lambda start: content[start:] if -start <= len(content) else content, count) == wanted
+    found = last_lines(lambda length: (content[-length:], len(content)), count)
+    assert found == (wanted, len(content))
 
 
 def test_log_job(server: RecordedServer, paddleflow: Paddleflow) -> None:
@@ -303,6 +328,7 @@ def test_password_may_come_from_standard_input(
 
 
 def test_closed_pipe_is_no_traceback(server: RecordedServer, config: Path) -> None:
+    server.on("GET", "/job/job-1", ok(job_json()))
     server.on("GET", "/job/job-1/log", ok(b"x" * 1_000_000))
     words = [sys.executable, "-m", "paddleflow", "--pf_config", str(config), "job", "logs", "job-1"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -388,6 +414,7 @@ Commands:
   cluster     manage clusters
   user        manage users
   log         show logs
+  simulate    replay a TRACE of jobs and show what the scheduler makes of it
   statistics  show what jobs and queues have used
   serve       run the server on this machine
   version     show the versions of client and server
@@ -408,8 +435,9 @@ OPTIONS = {
     "queue list": "-m --maxsize -mk --marker",
     "queue show": "queuename",
     "queue create": "name namespace maxcpu maxmem --maxscalar --mincpu --minmem --minscalar --policy --location "
-    "--quota --clustername",
-    "queue update": "name --maxcpu --maxmem --maxscalar --mincpu --minmem --minscalar --policy --location",
+    "--quota --clustername --weight --parent",
+    "queue update": "name --maxcpu --maxmem --maxscalar --mincpu --minmem --minscalar --policy --location --weight "
+    "--parent",
     "queue delete": "queuename",
     "queue grant": "username queuename",
     "queue ungrant": "username queuename",

@@ -1,6 +1,6 @@
 """What every Runtime must do, told as tests. Subclass it and give ``rig``.
 
-A rig hides the only two things that differ: how a task is made to end, and how it is made to write.
+A rig hides the only things that differ: how a task is made to end, to write, and to tell what it sees.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ TASK = task_id(JOB, "worker", 0)
 
 class RuntimeRig(abc.ABC):
     runtime: Runtime
+    port_room: int
+    """How many ports it can give at most."""
 
     @abc.abstractmethod
     def make_launch(self, job: JobId, task: TaskId) -> TaskLaunch:
@@ -42,6 +44,10 @@ class RuntimeRig(abc.ABC):
     @abc.abstractmethod
     def times_started(self, task: TaskId) -> int:
         """How often the task has really been started."""
+
+    @abc.abstractmethod
+    def membership_seen_by(self, task: TaskId) -> tuple[int, list[str]] | None:
+        """Generation and task ids as a running task reads them now; None: nothing is published."""
 
 
 Answer = TypeVar("Answer")

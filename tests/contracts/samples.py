@@ -13,6 +13,7 @@ from paddleflow.domain.filesystems import Filesystem
 from paddleflow.domain.flavours import Flavour
 from paddleflow.domain.ids import GrantId, JobId, NodeName, TaskId, UserName
 from paddleflow.domain.jobs import (
+    Elasticity,
     FlavourRef,
     Framework,
     FsRef,
@@ -23,6 +24,8 @@ from paddleflow.domain.jobs import (
     Member,
     Placement,
     Priority,
+    RunPolicy,
+    Spot,
     Task,
 )
 from paddleflow.domain.queries import JobFilter
@@ -100,6 +103,7 @@ def queue(name: str = "q1", **changes: Any) -> Queue:
         "min_resources": Resources.of(cpu="500m"),
         "location": {"zone": "a"},
         "policies": ("priority", "fifo"),
+        "weight": 3,
         "created_at": NOON,
         "updated_at": NOON,
     }
@@ -188,25 +192,49 @@ members = st.builds(
     port=st.integers(0, 65535),
     labels=pairs,
     annotations=pairs,
+    node_selector=pairs,
 )
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | anything,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(anything, inner, max_size=2),
     max_leaves=5,
 )
+seconds = st.floats(0, 1e6)
 specs = st.builds(
     JobSpec,
     kind=st.sampled_from(JobKind),
     framework=st.sampled_from(Framework),
     members=st.lists(members, max_size=3).map(tuple),
     extension_template=st.none() | st.dictionaries(anything, json_values, max_size=2),
+    elastic=st.none()
+    | st.builds(
+        Elasticity,
+        role=anything,
+        least=st.integers(1, 9),
+        most=st.integers(1, 9),
+        sizes=st.lists(st.integers(1, 9), max_size=3).map(tuple),
+        rescale_cost_s=seconds,
+    ),
+    policy=st.builds(
+        RunPolicy,
+        retries=st.integers(0, 9),
+        backoff_s=seconds,
+        deadline_s=st.none() | seconds,
+        ttl_s=st.none() | seconds,
+        grace_s=st.none() | seconds,
+        requeue=st.booleans(),
+    ),
 )
+gpus = st.lists(st.integers(0, 64), max_size=3).map(tuple)
 placements = st.builds(
     Placement,
     task_id=anything.map(TaskId),
+    role=anything,
+    index=st.integers(0, 99),
     node=anything.map(NodeName),
-    gpus=st.lists(st.integers(0, 64), max_size=3).map(tuple),
+    gpus=gpus,
 )
+spots = st.builds(Spot, role=anything, index=st.integers(0, 99), node=anything.map(NodeName), gpus=gpus)
 jobs = st.builds(
     Job,
     id=st.just(JobId("job-any")),
@@ -221,6 +249,14 @@ jobs = st.builds(
     status=st.sampled_from(JobStatus),
     message=plain,
     placements=st.lists(placements, max_size=3).map(tuple),
+    leaving=st.lists(placements, max_size=2).map(tuple),
+    claim=st.lists(spots, max_size=2).map(tuple),
+    outcome=st.none() | st.sampled_from(JobStatus),
+    generation=st.integers(0, 9),
+    failures=st.integers(0, 9),
+    not_before=st.none() | moments,
+    resized_at=st.none() | moments,
+    started_at=st.none() | moments,
     created_at=moments,
     activated_at=st.none() | moments,
     finished_at=st.none() | moments,

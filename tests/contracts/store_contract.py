@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from paddleflow.domain.clusters import ClusterStatus
 from paddleflow.domain.errors import Conflict, Duplicate, Invalid, Stale, Unavailable
 from paddleflow.domain.ids import ClusterName, JobId, UserName
-from paddleflow.domain.jobs import JobStatus
+from paddleflow.domain.jobs import JobStatus, RunPolicy
 from paddleflow.domain.queries import PageRequest
 from paddleflow.ports.store import Receipt, Store, UnitOfWork
 from tests.contracts import samples
@@ -342,6 +342,27 @@ class StoreContract:
         assert heard == [2, 3]
 
     # Receipts and leases
+
+    def test_ended_jobs_are_found_for_those_who_watch_the_clock(self, store: Store) -> None:
+        spec = samples.job().spec
+        mortal = replace(spec, policy=RunPolicy(ttl_s=5.0))
+        rows = [
+            samples.job(
+                "job-1", spec=mortal, status=JobStatus.SUCCEEDED, finished_at=samples.at(1), updated_at=samples.at(1)
+            ),
+            samples.job("job-2", spec=mortal, status=JobStatus.RUNNING),
+            samples.job("job-3", status=JobStatus.FAILED, finished_at=samples.at(3), updated_at=samples.at(3)),
+            samples.job(
+                "job-4", spec=mortal, status=JobStatus.TERMINATED, finished_at=samples.at(2), updated_at=samples.at(2)
+            ),
+        ]
+        with store.write() as uow:
+            for row in rows:
+                uow.jobs.add(row)
+        with store.read() as view:
+            assert [job.id for job in view.jobs.ended_with_ttl()] == ["job-1", "job-4"]
+            assert [job.id for job in view.jobs.ended_last(10)] == ["job-3", "job-4", "job-1"]
+            assert [job.id for job in view.jobs.ended_last(1)] == ["job-3"]
 
     def test_receipts(self, store: Store) -> None:
         receipt = Receipt(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -12,15 +13,20 @@ import pytest
 from paddleflow.adapters.local.runtime import LocalRuntime, LocalRuntimeOptions
 from paddleflow.domain.ids import JobId, TaskId
 from paddleflow.domain.jobs import TaskLaunch, TaskStatus
-from tests.contracts.runtime_contract import RuntimeContract, RuntimeRig
+from tests.contracts.runtime_contract import RuntimeContract, RuntimeRig, wait_until
+from tests.contracts.runtime_teams_contract import TeamContract
 
-# Waits for lines on a named pipe: "exit N" ends it, anything else is written out. Each start leaves a line.
+# Waits for lines on a named pipe: "exit N" ends it, "membership F" copies what it sees to F, anything else is written
+# out. Each start leaves a line.
 PROGRAM = """
 echo started >> "$STARTS"
 exec 3<>"$PIPE"
 while read -r word rest <&3; do
-  if [ "$word" = exit ]; then exit "$rest"; fi
-  echo "$rest"
+  case "$word" in
+    exit) exit "$rest" ;;
+    membership) cat "$PF_MEMBERSHIP_FILE" > "$rest.part" 2> /dev/null; mv "$rest.part" "$rest" ;;
+    *) echo "$rest" ;;
+  esac
 done
 """
 
@@ -29,7 +35,11 @@ class LocalRig(RuntimeRig):
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._held: list[int] = []
-        self.runtime: LocalRuntime = LocalRuntime(LocalRuntimeOptions(root=directory / "root"))
+        # A few ports of its own for each process that runs tests: to look at a port is to have it for a moment.
+        self.port_room = 24
+        first = 20000 + os.getpid() % 400 * self.port_room
+        ports = range(first, first + self.port_room)
+        self.runtime: LocalRuntime = LocalRuntime(LocalRuntimeOptions(root=directory / "root", port_range=ports))
 
     def make_launch(self, job: JobId, task: TaskId) -> TaskLaunch:
         env = {"PIPE": str(self._pipe(task)), "STARTS": str(self._starts(task))}
@@ -45,6 +55,17 @@ class LocalRig(RuntimeRig):
     def times_started(self, task: TaskId) -> int:
         starts = self._starts(task)
         return len(starts.read_text().splitlines()) if starts.exists() else 0
+
+    def membership_seen_by(self, task: TaskId) -> tuple[int, list[str]] | None:
+        answer = self._directory / f"{_safe(task)}.membership"
+        self._say(task, f"membership {answer}\n")
+        wait_until(answer.exists)
+        text = answer.read_text()
+        answer.unlink()
+        if not text:
+            return None
+        document = json.loads(text)
+        return document["generation"], [each["id"] for each in document["tasks"]]
 
     def _say(self, task: TaskId, line: str) -> None:
         fd = os.open(self._pipe(task), os.O_RDWR)
@@ -79,9 +100,16 @@ def _safe(task: str) -> str:
     return task.encode().hex()[:100]
 
 
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[LocalRig]:
+    rig = LocalRig(tmp_path)
+    yield rig
+    rig.close()
+
+
 class TestLocalRuntime(RuntimeContract):
-    @pytest.fixture
-    def rig(self, tmp_path: Path) -> Iterator[LocalRig]:
-        rig = LocalRig(tmp_path)
-        yield rig
-        rig.close()
+    pass
+
+
+class TestLocalRuntimeWithTeams(TeamContract):
+    pass

@@ -13,8 +13,11 @@ from paddleflow.domain.ids import DEFAULT_CLUSTER, JobId, NodeName, TaskId
 from paddleflow.domain.jobs import TaskLaunch, TaskStatus
 from paddleflow.domain.resources import Resources
 from tests.contracts.runtime_contract import ENDED, JOB, TASK, RuntimeContract, RuntimeRig, wait_for
+from tests.contracts.runtime_teams_contract import TeamContract
 
 NODE = Node(name=NodeName("node-0"), cluster=DEFAULT_CLUSTER, capacity=Resources.of(cpu="8", memory="16Gi"))
+
+PORT_ROOM = 24
 
 
 class TickingClock:
@@ -31,6 +34,7 @@ class TickingClock:
 class MemoryRig(RuntimeRig):
     def __init__(self, runtime: MemoryRuntime) -> None:
         self.runtime = self.script = runtime
+        self.port_room = PORT_ROOM
 
     def make_launch(self, job: JobId, task: TaskId) -> TaskLaunch:
         return TaskLaunch(task_id=task, job_id=job, node=NODE.name, argv=("run",), env={})
@@ -44,11 +48,24 @@ class MemoryRig(RuntimeRig):
     def times_started(self, task: TaskId) -> int:
         return sum(launch.task_id == task for launch in self.script.launches)
 
+    def membership_seen_by(self, task: TaskId) -> tuple[int, list[str]] | None:
+        (job,) = {launch.job_id for launch in self.script.launches if launch.task_id == task}
+        seen = self.script.published.get(job)
+        return None if seen is None else (seen.generation, [placement.task_id for placement, _ in seen.tasks])
+
+
+@pytest.fixture
+def rig() -> MemoryRig:
+    ports = range(20000, 20000 + PORT_ROOM)
+    return MemoryRig(MemoryRuntime(clock=TickingClock(), nodes=[NODE], port_range=ports))
+
 
 class TestMemoryRuntime(RuntimeContract):
-    @pytest.fixture
-    def rig(self) -> MemoryRig:
-        return MemoryRig(MemoryRuntime(clock=TickingClock(), nodes=[NODE]))
+    pass
+
+
+class TestMemoryRuntimeWithTeams(TeamContract):
+    pass
 
 
 def test_a_stubborn_task_ends_when_the_story_says_so() -> None:

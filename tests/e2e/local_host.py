@@ -9,11 +9,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from paddleflow.adapters.local import layout
 from paddleflow.adapters.local.processes import all_processes, find_process
 from paddleflow.adapters.local.runtime import LocalRuntime, LocalRuntimeOptions
-from paddleflow.domain.ids import JobId, TaskId, task_id
+from paddleflow.domain.ids import JobId, NodeName, TaskId, task_id
 from paddleflow.domain.jobs import BindMount, TaskLaunch, TaskReport, TaskStatus
 from paddleflow.domain.resources import NOTHING, Resources
 from tests.contracts.runtime_contract import ENDED, wait_for, wait_until
@@ -22,9 +23,10 @@ PYTHON = os.path.realpath(sys.executable)
 
 
 class LocalHost:
-    def __init__(self, root: Path, *, log_cap_bytes: int = 1024 * 1024) -> None:
+    def __init__(self, root: Path, **options: Any) -> None:
+        """``options`` are those of LocalRuntimeOptions."""
         self.root = root
-        self._options = LocalRuntimeOptions(root=root, log_cap_bytes=log_cap_bytes)
+        self._options = LocalRuntimeOptions(**{"root": root, "log_cap_bytes": 1024 * 1024, **options})
         self.runtime = LocalRuntime(self._options)
 
     def restart(self) -> None:
@@ -39,6 +41,8 @@ class LocalHost:
         self,
         job: str,
         *argv: str,
+        index: int = 0,
+        node: NodeName | None = None,
         env: Mapping[str, str] | None = None,
         work_dir: str = "",
         mounts: tuple[BindMount, ...] = (),
@@ -46,9 +50,9 @@ class LocalHost:
         gpus: tuple[int, ...] = (),
     ) -> TaskLaunch:
         return TaskLaunch(
-            task_id=worker(job),
+            task_id=worker(job, index),
             job_id=JobId(job),
-            node=self.runtime.nodes()[0].name,
+            node=node or self.runtime.nodes()[0].name,
             argv=argv,
             env=env or {},
             work_dir=work_dir,
@@ -60,7 +64,7 @@ class LocalHost:
     def run(self, launch: TaskLaunch) -> tuple[TaskReport, str]:
         """Launch, wait for the end; the report and the whole log."""
         self.runtime.launch(launch)
-        return wait_for(self.runtime, launch.task_id, *ENDED), self.log(launch.job_id)
+        return wait_for(self.runtime, launch.task_id, *ENDED), self.log_of(launch)
 
     def shell(self, job: str, script: str, **details: object) -> tuple[TaskReport, str]:
         return self.run(self.launch_of(job, "/bin/sh", "-c", script, **details))  # type: ignore[arg-type]
@@ -68,13 +72,16 @@ class LocalHost:
     def start(self, launch: TaskLaunch, until_it_says: str = "") -> None:
         self.runtime.launch(launch)
         wait_for(self.runtime, launch.task_id, TaskStatus.RUNNING)
-        wait_until(lambda: until_it_says in self.log(launch.job_id))
+        wait_until(lambda: until_it_says in self.log_of(launch))
 
-    def end_of(self, job: str) -> TaskReport:
-        return wait_for(self.runtime, worker(job), *ENDED)
+    def end_of(self, job: str, index: int = 0) -> TaskReport:
+        return wait_for(self.runtime, worker(job, index), *ENDED)
 
-    def log(self, job: str) -> str:
-        return self.runtime.read_log(JobId(job), worker(job), 0, 1 << 30).content.decode()
+    def log(self, job: str, index: int = 0) -> str:
+        return self.runtime.read_log(JobId(job), worker(job, index), 0, 1 << 30).content.decode()
+
+    def log_of(self, launch: TaskLaunch) -> str:
+        return self.runtime.read_log(launch.job_id, launch.task_id, 0, 1 << 30).content.decode()
 
     def directory(self, job: str) -> Path:
         return Path(layout.task_path(str(self.root), job, worker(job)))
@@ -88,7 +95,13 @@ class LocalHost:
         return main.parent
 
     def nursery(self) -> int:
-        """Its process number: it is the one whose current directory is the root."""
+        """Its process number."""
+        found = self.find_nursery()
+        assert found is not None, "there is no nursery"
+        return found
+
+    def find_nursery(self) -> int | None:
+        """It is the process whose current directory is the root."""
         for process in all_processes():
             try:
                 directory = os.readlink(f"/proc/{process.pid}/cwd")
@@ -96,7 +109,7 @@ class LocalHost:
                 continue
             if directory == str(self.root) and process.state != "Z":
                 return process.pid
-        raise AssertionError("there is no nursery")
+        return None
 
     def close(self) -> None:
         for report in self.runtime.survey():
@@ -108,8 +121,8 @@ class LocalHost:
         shutil.rmtree(self.root)
 
 
-def worker(job: str) -> TaskId:
-    return task_id(JobId(job), "worker", 0)
+def worker(job: str, index: int = 0) -> TaskId:
+    return task_id(JobId(job), "worker", index)
 
 
 def is_gone(pid: int) -> bool:
@@ -123,8 +136,8 @@ def kill_now(pid: int) -> None:
 
 
 @contextmanager
-def local_host(root: Path, *, log_cap_bytes: int = 1024 * 1024) -> Iterator[LocalHost]:
-    host = LocalHost(root, log_cap_bytes=log_cap_bytes)
+def local_host(root: Path, **options: Any) -> Iterator[LocalHost]:
+    host = LocalHost(root, **options)
     try:
         yield host
     finally:

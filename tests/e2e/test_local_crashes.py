@@ -94,6 +94,25 @@ def test_a_task_that_was_claimed_but_never_asked_for_is_started_by_looking(host:
     assert host.end_of("job-claimed").status is TaskStatus.SUCCEEDED
 
 
+def test_looking_at_a_task_that_is_about_to_start_does_not_take_its_lock(
+    host: LocalHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert go(start_server(host, "job-claimed", "before-request", "/bin/sh", "-c", "exit 0")) == -9
+    taken: list[str] = []
+    acquire = layout.acquire_lock
+
+    def seen_acquire(path: str) -> int | None:
+        taken.append(path)
+        return acquire(path)
+
+    monkeypatch.setattr(layout, "acquire_lock", seen_acquire)
+    host.restart()
+    assert [r.status for r in host.runtime.survey()] == [TaskStatus.PENDING]
+    assert taken == []
+    host.runtime.stop(JobId("job-claimed"), [worker("job-claimed")], grace_s=0)
+    assert taken != []
+
+
 def test_a_new_server_finds_the_tasks_of_a_killed_one(host: LocalHost, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
@@ -143,6 +162,20 @@ def test_a_killed_nursery_harms_no_task_and_is_replaced(host: LocalHost, tmp_pat
     assert host.nursery() != first
     gate.write_text("go\n")
     assert host.end_of("job-before").exit_code == 4
+
+
+def test_an_idle_nursery_leaves_and_tasks_go_on_and_start_all_the_same(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    with local_host(tmp_path / "root", nursery_idle_s=0.5) as host:
+        host.start(host.launch_of("job-before", "/bin/sh", "-c", f"read x < {gate}; exit 4"))
+        for number in range(3):
+            wait_until(lambda: host.find_nursery() is None)
+            assert not (host.root / layout.NURSERY_SOCKET).exists()
+            report, _ = host.shell(f"job-{number}", "exit 0")
+            assert report.status is TaskStatus.SUCCEEDED
+        gate.write_text("go\n")
+        assert host.end_of("job-before").exit_code == 4
 
 
 def test_a_killed_supervisor_is_noticed_and_its_task_killed(host: LocalHost) -> None:

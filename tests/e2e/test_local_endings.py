@@ -176,7 +176,11 @@ def test_the_environment_is_the_jobs_and_never_the_servers(host: LocalHost, monk
     home = str(host.directory("job-env") / layout.WORK)
     assert env.pop("MINE") == "ü $HOME"
     assert env.pop("CUDA_VISIBLE_DEVICES") == "1,3"
-    assert env.pop("HOME") == home and env.pop("TMPDIR").startswith(str(host.directory("job-env")))
+    assert env.pop("PF_MEMBERSHIP_FILE") == str(host.root / "jobs" / "job-env" / "membership.json")
+    temporary = env.pop("TMPDIR")
+    assert env.pop("HOME") == home
+    assert os.path.realpath(temporary).startswith(str(host.directory("job-env")))
+    assert len(temporary) < len(home), "sockets below it must fit into 107 bytes"
     assert set(env) <= {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "USER"}
 
 

@@ -20,7 +20,7 @@ STORIES = """
 import sys
 from pathlib import Path
 from paddleflow.adapters.local.runtime import LocalRuntime, LocalRuntimeOptions
-from paddleflow.domain.jobs import BindMount, TaskLaunch, TaskStatus
+from paddleflow.domain.jobs import BindMount, Membership, Placement, TaskLaunch, TaskStatus
 from paddleflow.domain.resources import Resources
 
 base = Path(sys.argv[1])
@@ -49,6 +49,12 @@ run("readonly", "cat /mnt/data.txt; echo x > /mnt/x", mounts=(mount,))
 run("leftover", "setsid sleep 1000 & setsid sleep 1000 & exit 0")
 eat = "exec /usr/bin/python3 -c 'x = bytearray(500_000_000)'"
 run("memory", eat, limits=Resources.of(memory="128Mi"))
+found = runtime.addresses("team", ["team-worker-0"], 2)["team-worker-0"]
+placed = Placement(task_id="team-worker-0", role="worker", index=0, node=runtime.nodes()[0].name)
+runtime.publish(Membership(job_id="team", generation=1, least=1, most=1, tasks=((placed, found),)))
+run("team", 'grep -o "generation.: 1" "$PF_MEMBERSHIP_FILE"', mounts=(mount,))
+runtime.remove("team")
+print("left", "|", sorted(path.name for path in (base / "root" / "ports").iterdir()))
 runtime.remove("plain")
 """
 
@@ -95,5 +101,7 @@ def test_the_stories_as_nobody(public_directory: Path) -> None:
     assert told["readonly"].startswith("failed | exit code 2 | shown") and "Read-only" in told["readonly"]
     assert told["leftover"].startswith("succeeded")
     assert told["memory"].startswith("failed") and "MemoryError" in told["memory"]
+    assert told["team"] == 'succeeded | exit code 0 | generation": 1'
+    assert told["left"] == "[]"
     assert (base / "source" / "beside").exists() and (base / "source" / "top").exists()
     assert not (base / "made").exists() and not Path("/pf-ordinary-user-test").exists()

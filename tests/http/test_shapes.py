@@ -167,6 +167,8 @@ def test_queues(root: Caller, unique: Unique) -> None:
         "maxResources": maximum,
         "location": {},
         "schedulingPolicy": ["priority"],
+        "weight": 1,
+        "parent": "root",
         "status": "open",
         "usedResources": {"cpu": "0", "memory": "0"},
         "idleResources": maximum,
@@ -353,7 +355,9 @@ def test_waiting_job_says_why(root: Caller) -> None:
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("/job/distributed", {"framework": "paddle", "members": [{"role": "worker", "replicas": 2, "image": "x"}]}),
+        ("/job/distributed", {"framework": "paddle", "members": [{"role": "worker", "replicas": 1, "image": "x"}]}),
+        ("/job/distributed", {"framework": "paddle", "members": [{"role": "driver", "image": "x"}]}),
+        ("/job/distributed", {"framework": "mpi", "members": [], "elastic": {"min": 1, "max": 2}}),
         ("/job/distributed", {"framework": "mxnet", "members": []}),
         ("/job/distributed", {"members": [{"replicas": 0}]}),
         ("/job/workflow", {"extensionTemplate": {"kind": "Workflow"}}),

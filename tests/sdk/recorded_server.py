@@ -34,6 +34,7 @@ class Answer:
     status: int = 200
     body: Any = None
     """JSON; or bytes or a list of bytes, sent as they are."""
+    headers: dict[str, str] = field(default_factory=dict)
     lose_connection: bool = False
     """Hang up instead of answering, or after the bytes of the body."""
 
@@ -142,6 +143,8 @@ def running() -> Iterator[RecordedServer]:
             self.send_response(answer.status)
             # A promise that is not kept is what a lost connection looks like to the reader.
             self.send_header("content-length", str(len(content) + (1000 if answer.lose_connection else 0)))
+            for name, value in answer.headers.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(content)
             self.close_connection = self.close_connection or answer.lose_connection

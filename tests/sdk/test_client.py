@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from paddleflow.sdk.errors import (
     UnavailableError,
     UnreachableError,
 )
+from paddleflow.sdk.replays import MetricsInfo
 from tests.sdk.recorded_server import Answer, RecordedServer, error, event_bytes, job_json, lost, ok
 
 SIGNATURES = {
@@ -27,8 +29,9 @@ SIGNATURES = {
     "del_user": "user_name",
     "update_password": "name, password",
     "list_user": "maxsize",
-    "add_queue": "name, namespace, clusterName, maxResources, minResources, schedulingPolicy, location, quotaType",
-    "update_queue": "queuename, maxResources, minResources, schedulingPolicy, location",
+    "add_queue": "name, namespace, clusterName, maxResources, minResources, schedulingPolicy, location, quotaType, "
+    "weight, parent",
+    "update_queue": "queuename, maxResources, minResources, schedulingPolicy, location, weight, parent",
     "del_queue": "queuename",
     "grant_queue": "username, queuename",
     "ungrant_queue": "username, queuename",
@@ -259,6 +262,100 @@ def test_submit_job_builds_the_body(
 def test_submit_job_refuses_contradictions(client: Client, options: dict[str, object]) -> None:
     with pytest.raises(InvalidError):
         client.submit_job("true", **options)  # type: ignore[arg-type]
+
+
+def test_submit_distributed_job_builds_the_body(server: RecordedServer, client: Client) -> None:
+    server.on("POST", "/job/distributed", ok({"id": "job-1"}))
+    assert client.submit_distributed_job(["python", "a b.py"], framework="pytorch", workers=3) == (True, "job-1")
+    assert server.asked[-1].body == {
+        "framework": "pytorch",
+        "members": [{"role": "worker", "replicas": 3, "command": "python 'a b.py'"}],
+    }
+    client.submit_distributed_job("go", framework="ray", workers=(1, 4), flavour="f", env={"A": "1"}, retries=2)
+    assert server.asked[-1].body == {
+        "framework": "ray",
+        "members": [
+            {"role": "master", "replicas": 1, "command": "go", "flavour": {"name": "f"}, "env": {"A": "1"}},
+            {"role": "worker", "replicas": 4, "flavour": {"name": "f"}, "env": {"A": "1"}},
+        ],
+        "elastic": {"role": "worker", "min": 1, "max": 4},
+        "runPolicy": {"retries": 2},
+    }
+
+
+@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": (3, 2)}, {"ps": -1}, {"ps": 1}, {"framework": ""}])
+def test_submit_distributed_job_refuses_what_makes_no_team(client: Client, options: dict[str, object]) -> None:
+    with pytest.raises(InvalidError):
+        client.submit_distributed_job("go", **{"framework": "mpi", **options})  # type: ignore[arg-type]
+
+
+def test_tasks_of_a_job(server: RecordedServer, client: Client) -> None:
+    tasks = [{"name": "a"}, {"name": "b"}]
+    server.on("GET", "/job/job-1", ok(job_json(distributedRuntime={"runtimes": tasks}, elastic={"min": 1, "max": 2})))
+    _, job = client.show_job("job-1")
+    assert (job.tasks, job.elastic, job.run_policy) == (tasks, {"min": 1, "max": 2}, None)
+    server.on("GET", "/job/job-1", ok(job_json(runtime={"name": "a"})), ok(job_json()))
+    assert [client.show_job("job-1")[1].tasks for _ in range(2)] == [[{"name": "a"}], []]
+
+
+def test_eta_membership_and_what_if(server: RecordedServer, client: Client) -> None:
+    told = {
+        "jobID": "job-1",
+        "status": "init",
+        "median": "2026-01-01 11:00:00",
+        "confidence": 1,
+        "sentence": "it waits",
+    }
+    server.on("GET", "/job/job-1/eta", ok(told))
+    _, eta = client.job_eta("job-1")
+    assert (eta.low, eta.median, eta.confidence, eta.sentence) == ("", "2026-01-01 11:00:00", 1.0, "it waits")
+    server.on("GET", "/job/job-1/membership", ok({"generation": 2, "tasks": []}))
+    assert client.job_membership("job-1") == (True, {"generation": 2, "tasks": []})
+    server.on("POST", "/queue/whatIf", ok({"sentence": "nothing changes", "evict": [{"jobID": "a"}]}))
+    _, answer = client.what_if(remove_nodes=["n1"])
+    assert (answer.sentence, answer.evict, answer.start, answer.job) == ("nothing changes", [{"jobID": "a"}], [], None)
+    assert server.asked[-1].body == {"queues": [], "nodes": [], "removeNodes": ["n1"]}
+
+
+def test_the_past_and_its_replay(server: RecordedServer, client: Client) -> None:
+    server.on("GET", "/trace", ok(b"submit,duration,gpus\n0,1,1\n"))
+    assert client.trace(since=5, limit=7) == (True, "submit,duration,gpus\n0,1,1\n")
+    assert server.asked[-1].query == {"since": "5", "limit": "7"}
+    metrics = {one.name: 1 for one in dataclasses.fields(MetricsInfo)} | {"policy": "fifo", "newer": 5}
+    server.on("POST", "/simulate", ok({"metrics": [metrics], "utilisation": {"fifo": [[0, 0.5], [1.5, 0]]}}))
+    _, answer = client.simulate("a trace", {"nodes": []}, "fifo", load=0.9, sort=True)
+    assert (answer.metrics[0].policy, answer.metrics[0].meanDelaySeconds) == ("fifo", 1)
+    assert answer.utilisation == {"fifo": [(0, 0.5), (1.5, 0)]}
+    body = {"trace": "a trace", "cluster": {"nodes": []}, "policy": "fifo", "load": 0.9, "sort": True}
+    assert server.asked[-1].body == body
+    client.simulate(cluster_name="c", since=1)
+    assert server.asked[-1].body == {"policy": "paddleflow", "clusterName": "c", "since": 1}
+
+
+def test_queues_in_a_tree(server: RecordedServer, client: Client) -> None:
+    label = "paddleflow.baidu.com/elastic-resource-quota-parent"
+    server.on("POST", "/queue", ok({"name": "q"}))
+    client.add_queue("q", "ns", None, {"cpu": "1"}, location={"a": "b"}, weight=3, parent="p")
+    body = server.asked[-1].body
+    assert (body["weight"], body["location"]) == (3, {"a": "b", label: "p"})
+    server.on("PUT", "/queue/q", ok({"name": "q"}))
+    client.update_queue("q", parent="")
+    assert server.asked[-1].body == {"location": {label: ""}}
+    client.close_queue("q")
+    assert server.asked[-1].query == {"action": "close"}
+    client.open_queue("q")
+    assert server.asked[-1].query == {"action": "open"}
+    server.on("GET", "/queue/q", ok({"name": "q", "weight": 3, "parent": "p"}))
+    _, queue = client.show_queue("q")
+    assert (queue.weight, queue.parent) == (3, "p")
+
+
+def test_the_end_of_a_log(server: RecordedServer, client: Client) -> None:
+    server.on("GET", "/job/job-1/log", Answer(body=b"tail", headers={"X-Log-Size": "100"}))
+    assert client.read_log_end("job-1", "t", 4) == (b"tail", 100)
+    assert server.asked[-1].query == {"task": "t", "start": "-4", "follow": "false"}
+    server.on("GET", "/job/job-1/log", ok(b"tail"), ok(b"the whole tail"))
+    assert client.read_log_end("job-1", None, 4) == (b"tail", 14)
 
 
 def test_job_attributes(server: RecordedServer, client: Client) -> None:

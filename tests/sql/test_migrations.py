@@ -20,6 +20,7 @@ from paddleflow.adapters.sql import migrate
 from paddleflow.adapters.sql.store import SqlStore
 from paddleflow.adapters.sql.tables import metadata
 from paddleflow.domain.errors import Invalid
+from paddleflow.domain.ids import JobId, QueueName
 from tests.postgres import PostgresServer
 
 PATIENCE_S = 60
@@ -57,10 +58,11 @@ def description(connection: Connection) -> dict[str, object]:
 
 
 def sqlite_text(connection: Connection) -> list[str]:
-    """The tables as SQLite keeps them, word by word: what inspection cannot see, such as AUTOINCREMENT."""
+    """The words of the tables as SQLite keeps them: what inspection cannot see, such as AUTOINCREMENT. In no order:
+    an added column stands behind the constraints."""
     rows = connection.execute(text("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'alembic%'"))
-    words = (row[0].replace("\n", " ").replace("\t", " ").replace(",", " ,").split() for row in rows)
-    return sorted(" ".join(each) for each in words)
+    words = (row[0].replace("\n", " ").replace("\t", " ").replace(",", " ").split() for row in rows)
+    return sorted(" ".join(sorted(each)) for each in words)
 
 
 def test_the_named_head_is_the_newest_migration() -> None:
@@ -106,6 +108,37 @@ def test_an_older_database_is_migrated_when_opened(url: str, engine: Engine) -> 
     SqlStore(url).close()
     with engine.begin() as connection:
         assert description(connection) == migrated
+
+
+def test_rows_of_an_older_version_keep_their_meaning(url: str, engine: Engine) -> None:
+    """A job that runs and a queue, written by the version before, are read by this one."""
+    with engine.begin() as connection:
+        migrate.upgrade(connection, "0001")
+        placed = '[{"task_id":"job-a-worker-0","node":"node-1","gpus":[1]}]'
+        member = '{"role":"worker","replicas":1,"command":"true"}'
+        connection.execute(
+            text(
+                "INSERT INTO jobs (id, name, owner, queue, cluster, priority, labels, annotations, spec, status,"
+                " message, placements, created_at, updated_at, version) VALUES ('job-a', 'a', 'root', 'q', 'c', 3, '{}', '{}',"
+                " :spec, 'running', '', :placed, 0, 0, 1)"
+            ),
+            {"spec": '{"kind":"single","framework":"standalone","members":[' + member + "]}", "placed": placed},
+        )
+        connection.execute(
+            text(
+                "INSERT INTO queues (id, name, namespace, cluster, quota_type, max_resources, min_resources, location,"
+                " policies, status, created_at, updated_at, version) VALUES ('queue-a', 'q', 'default', 'c',"
+                " 'elasticQuota', '{}', '{}', '{}', '[]', 'open', 0, 0, 1)"
+            )
+        )
+    store = SqlStore(url)
+    with store.read() as view:
+        job, queue = view.jobs.find(JobId("job-a")), view.queues.find(QueueName("q"))
+    store.close()
+    assert job is not None
+    assert queue is not None
+    assert [(at.role, at.index, at.node, at.gpus) for at in job.placements] == [("worker", 0, "node-1", (1,))]
+    assert (job.generation, job.failures, job.spec.policy.retries, queue.weight) == (0, 0, 0, 1)
 
 
 def test_a_newer_database_is_refused_and_not_touched(url: str, engine: Engine) -> None:

@@ -76,7 +76,7 @@ def test_a_queue_maximum_lets_others_use_the_rest(platform: InMemoryPlatform) ->
     assert [platform.job(j).status for j in (*jobs, other)] == [JobStatus.RUNNING, JobStatus.INIT, JobStatus.RUNNING]
     platform.ask(UpdateQueue(name=QueueName("small"), max_resources=resources("8", "32Gi", gpus=2)))
     platform.settle()
-    assert "no node" in platform.reads.why(ROOT_ACTOR, jobs[1]).sentence
+    assert "has 0 free in all" in platform.reads.why(ROOT_ACTOR, jobs[1]).sentence
 
 
 def test_users_need_a_grant_to_submit(platform: InMemoryPlatform) -> None:

@@ -48,7 +48,11 @@ ANYONE = [
 ]
 PLATFORM_ONLY = [
     c.SeedInstallation(root_password="x"),
-    c.AdmitJob(id=JobId("j"), placements=()),
+    c.AdmitJob(id=JobId("j"), spots=()),
+    c.ReserveRoom(id=JobId("j"), spots=()),
+    c.EvictJob(id=JobId("j"), in_favour_of=JobId("k"), message=""),
+    c.ResizeJob(id=JobId("j")),
+    c.ExpireJob(id=JobId("j")),
     c.FailJob(id=JobId("j"), message=""),
     c.ForgetRemains(id=JobId("j")),
     c.ReportTask(report=REPORT),

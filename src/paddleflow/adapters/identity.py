@@ -20,7 +20,7 @@ import argon2
 import jwt
 
 from paddleflow.domain.errors import Invalid, Unauthenticated, Unavailable
-from paddleflow.domain.ids import UserName
+from paddleflow.domain.ids import JobId, UserName
 from paddleflow.ports.identity import TokenClaims
 
 _ISSUER = "paddleflow"
@@ -55,10 +55,14 @@ def _derived(key: bytes, purpose: str) -> bytes:
 class KeyedIdentity:
     def __init__(self, key: bytes, *, token_life: timedelta) -> None:
         self._token_key = _derived(key, "tokens")
+        self._job_key = _derived(key, "jobs")
         self._seal_key = base64.urlsafe_b64encode(_derived(key, "seal"))
         self._token_life = token_life
         self._signed = lru_cache(maxsize=_REMEMBERED_TOKENS)(self._check_signature)
         self._hasher = argon2.PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
+
+    def job_secret(self, job_id: JobId) -> str:
+        return _derived(self._job_key, job_id).hex()
 
     def new_token_hex(self) -> str:
         return secrets.token_hex(16)

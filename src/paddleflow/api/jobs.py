@@ -1,7 +1,7 @@
-"""Jobs on the wire.
+"""Jobs on the wire, as they are shown and changed; how they are submitted is in ``submissions``.
 
-A single job spells its one member flat at the top level; a distributed job lists members; a workflow is a template.
-Whatever is wrong with a submission is answered with the one code ``JobCreateFailed``.
+A single job spells its one member flat at the top level; any other lists its members and leaves the flat fields empty.
+What an ordinary job does not have (elasticity, a policy of its own) is not shown.
 """
 
 # ruff: noqa: N815  the names of the fields are the names on the wire
@@ -9,162 +9,32 @@ Whatever is wrong with a submission is answered with the one code ``JobCreateFai
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any, ClassVar, NotRequired
 from urllib.parse import quote
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from paddleflow.api.wire import PageAnswer, ResourcesRequest, WireRequest, local_time
-from paddleflow.domain.commands import SubmitJob, UpdateJob
-from paddleflow.domain.errors import Invalid, invalid_field
+from paddleflow.api.wire import PageAnswer, WireRequest, local_time
+from paddleflow.domain.commands import UpdateJob
 from paddleflow.domain.ids import JobId
 from paddleflow.domain.jobs import (
+    Elasticity,
     FlavourRef,
-    Framework,
     FsRef,
     Job,
     JobKind,
-    JobSpec,
+    JobStatus,
     Member,
+    RunPolicy,
     Task,
     TaskStatus,
 )
+from paddleflow.domain.queries import Eta
 from paddleflow.domain.resources import CPU, MEMORY, format_units
-
-_CREATE_FAILED = "JobCreateFailed"
-
-
-class FlavourRequest(ResourcesRequest):
-    """By name, or by amounts."""
-
-    name: str = ""
-
-    def to_ref(self, field: str) -> FlavourRef:
-        return FlavourRef(name=self.name, resources=self.parse(field, _CREATE_FAILED))
-
-
-class FsRequest(WireRequest):
-    name: str = ""
-    mountPath: str = ""
-    subPath: str = ""
-    readOnly: bool = False
-
-    def to_ref(self) -> FsRef:
-        return FsRef(name=self.name, mount_path=self.mountPath, sub_path=self.subPath, read_only=self.readOnly)
-
-
-class SchedulingPolicyRequest(WireRequest):
-    queue: str = ""
-    priority: str = ""
-
-
-class MemberSpecRequest(WireRequest):
-    """What one role runs, and on what."""
-
-    refusal_code: ClassVar[str] = _CREATE_FAILED
-
-    flavour: FlavourRequest = FlavourRequest()
-    limitFlavour: FlavourRequest | None = None
-    fs: FsRequest | None = None
-    extraFS: list[FsRequest] = Field(default_factory=list)
-    image: str = ""
-    env: dict[str, str] = Field(default_factory=dict)
-    command: str = ""
-    args: list[str] = Field(default_factory=list)
-    port: int = 0
-
-    def to_member(self, role: str, replicas: int, name: str) -> Member:
-        return Member(
-            role=role,
-            replicas=replicas,
-            name=name,
-            flavour=self.flavour.to_ref("flavour"),
-            limit=None if self.limitFlavour is None else self.limitFlavour.to_ref("limitFlavour"),
-            # Clients send the empty object they were shown for "no filesystem".
-            fs=None if self.fs is None or not self.fs.name else self.fs.to_ref(),
-            extra_fs=tuple(fs.to_ref() for fs in self.extraFS),
-            image=self.image,
-            env=self.env,
-            command=self.command,
-            args=tuple(self.args),
-            port=self.port,
-        )
-
-
-class JobRequest(WireRequest):
-    """What every kind of job has."""
-
-    refusal_code: ClassVar[str] = _CREATE_FAILED
-
-    id: str = ""
-    name: str = ""
-    labels: dict[str, str] = Field(default_factory=dict)
-    annotations: dict[str, str] = Field(default_factory=dict)
-    schedulingPolicy: SchedulingPolicyRequest = SchedulingPolicyRequest()
-    extensionTemplate: dict[str, Any] | None = None
-
-    def submission(self, spec: JobSpec) -> SubmitJob:
-        return SubmitJob(
-            spec=spec,
-            id=self.id,
-            name=self.name,
-            queue=self.schedulingPolicy.queue,
-            priority=self.schedulingPolicy.priority,
-            labels=self.labels,
-            annotations=self.annotations,
-        )
-
-
-class SingleJobRequest(JobRequest, MemberSpecRequest):
-    def to_command(self) -> SubmitJob:
-        member = self.to_member("worker", 1, self.name)
-        return self.submission(
-            JobSpec(kind=JobKind.SINGLE, members=(member,), extension_template=self.extensionTemplate)
-        )
-
-
-class MemberRequest(MemberSpecRequest):
-    role: str = ""
-    replicas: int = 1
-    name: str = ""
-    labels: dict[str, str] = Field(default_factory=dict)
-    annotations: dict[str, str] = Field(default_factory=dict)
-    schedulingPolicy: SchedulingPolicyRequest | None = None
-
-
-class DistributedJobRequest(JobRequest):
-    framework: str = ""
-    members: list[MemberRequest] = Field(default_factory=list)
-
-    def to_command(self) -> SubmitJob:
-        try:
-            framework = Framework(self.framework)
-        except ValueError:
-            known = ", ".join(Framework)
-            problem = f"[{self.framework[:80]}] is not one of {known}"
-            raise invalid_field("framework", problem, code=_CREATE_FAILED) from None
-        for member in self.members:
-            if member.replicas < 1:
-                raise invalid_field("members.replicas", "it must be at least 1", code=_CREATE_FAILED)
-        members = tuple(member.to_member(member.role, member.replicas, member.name) for member in self.members)
-        return self.submission(
-            JobSpec(
-                kind=JobKind.DISTRIBUTED,
-                framework=framework,
-                members=members,
-                extension_template=self.extensionTemplate,
-            )
-        )
-
-
-class WorkflowJobRequest(JobRequest):
-    def to_command(self) -> SubmitJob:
-        if not self.extensionTemplate:
-            raise Invalid("Field[extensionTemplate] is invalid, a workflow needs one", code=_CREATE_FAILED)
-        spec = JobSpec(kind=JobKind.WORKFLOW, members=(), extension_template=self.extensionTemplate)
-        return self.submission(spec)
 
 
 class UpdateJobRequest(WireRequest):
@@ -219,6 +89,24 @@ class MemberAnswer(TypedDict):
     port: int
     labels: dict[str, str]
     annotations: dict[str, str]
+    nodeSelector: NotRequired[dict[str, str]]
+
+
+class ElasticAnswer(TypedDict):
+    role: str
+    min: int
+    max: int
+    sizes: NotRequired[list[int]]
+    rescaleCostSeconds: float
+
+
+class RunPolicyAnswer(TypedDict):
+    retries: int
+    backoffSeconds: float
+    deadlineSeconds: NotRequired[float]
+    ttlSeconds: NotRequired[float]
+    graceSeconds: NotRequired[float]
+    requeue: bool
 
 
 class RuntimeAnswer(TypedDict):
@@ -232,6 +120,16 @@ class RuntimeAnswer(TypedDict):
     index: int
     acceleratorCards: NotRequired[list[str]]
     logURL: str
+
+
+class DistributedRuntimeAnswer(TypedDict):
+    name: str
+    namespace: str
+    id: str
+    status: str
+    """JSON text."""
+    runtimes: list[RuntimeAnswer]
+    """The tasks the job consists of now, then those it consisted of before."""
 
 
 class JobAnswer(TypedDict):
@@ -250,15 +148,19 @@ class JobAnswer(TypedDict):
     command: str
     args: list[str]
     port: int
+    nodeSelector: NotRequired[dict[str, str]]
     extensionTemplate: dict[str, Any]
     framework: NotRequired[str]
     members: NotRequired[list[MemberAnswer]]
+    elastic: NotRequired[ElasticAnswer]
+    runPolicy: NotRequired[RunPolicyAnswer]
     status: str
     message: str
     acceptTime: str
     startTime: str
     finishTime: str
     runtime: NotRequired[RuntimeAnswer]
+    distributedRuntime: NotRequired[DistributedRuntimeAnswer]
 
 
 class JobListAnswer(PageAnswer):
@@ -270,6 +172,44 @@ class WhyAnswer(TypedDict):
     status: str
     sentence: str
     details: dict[str, Any]
+
+
+class EtaAnswer(TypedDict):
+    jobID: str
+    status: str
+    low: str
+    median: str
+    high: str
+    confidence: float
+    sentence: str
+
+
+class MembershipTaskAnswer(TypedDict):
+    id: str
+    role: str
+    index: int
+    rank: NotRequired[int]
+    host: NotRequired[str]
+    ports: NotRequired[list[int]]
+
+
+class MembershipAnswer(TypedDict):
+    generation: int
+    least: int
+    most: int
+    tasks: list[MembershipTaskAnswer]
+
+
+def eta_answer(eta: Eta) -> EtaAnswer:
+    return {
+        "jobID": eta.job_id,
+        "status": eta.status,
+        "low": local_time(eta.low),
+        "median": local_time(eta.median),
+        "high": local_time(eta.high),
+        "confidence": eta.confidence,
+        "sentence": eta.sentence,
+    }
 
 
 def _flavour_answer(flavour: FlavourRef) -> JobFlavourAnswer:
@@ -296,7 +236,7 @@ def _fs_answer(fs: FsRef) -> FsAnswer:
 
 
 def _member_answer(member: Member) -> MemberAnswer:
-    return {
+    answer: MemberAnswer = {
         "role": member.role,
         "replicas": member.replicas,
         "name": member.name,
@@ -312,9 +252,41 @@ def _member_answer(member: Member) -> MemberAnswer:
         "labels": dict(member.labels),
         "annotations": dict(member.annotations),
     }
+    if member.node_selector:
+        answer["nodeSelector"] = dict(member.node_selector)
+    return answer
+
+
+def _elastic_answer(elastic: Elasticity) -> ElasticAnswer:
+    answer = ElasticAnswer(
+        role=elastic.role, min=elastic.least, max=elastic.most, rescaleCostSeconds=elastic.rescale_cost_s
+    )
+    if elastic.sizes:
+        answer["sizes"] = list(elastic.sizes)
+    return answer
+
+
+def _policy_answer(policy: RunPolicy) -> RunPolicyAnswer:
+    answer = RunPolicyAnswer(retries=policy.retries, backoffSeconds=policy.backoff_s, requeue=policy.requeue)
+    if policy.deadline_s is not None:
+        answer["deadlineSeconds"] = policy.deadline_s
+    if policy.ttl_s is not None:
+        answer["ttlSeconds"] = policy.ttl_s
+    if policy.grace_s is not None:
+        answer["graceSeconds"] = policy.grace_s
+    return answer
 
 
 _NO_MEMBER = Member()
+_USUAL_POLICY = RunPolicy()
+
+
+def _message(job: Job) -> str:
+    """A job that waits for its next attempt says so itself; any other is told how many it has used up."""
+    if not job.failures or JobStatus.INIT in (job.status, job.outcome):
+        return job.message
+    used = f"{job.failures} of {job.spec.policy.retries} retries used"
+    return f"{job.message}; {used}" if job.message else used
 
 
 def job_answer(job: Job) -> JobAnswer:
@@ -342,23 +314,58 @@ def job_answer(job: Job) -> JobAnswer:
         port=flat.port,
         extensionTemplate=dict(spec.extension_template or {}),
         status=job.status,
-        message=job.message,
+        message=_message(job),
         acceptTime=local_time(job.created_at),
         startTime=local_time(job.activated_at),
         finishTime=local_time(job.finished_at),
     )
+    if flat.node_selector:
+        answer["nodeSelector"] = dict(flat.node_selector)
     if not single:
         answer["framework"] = spec.framework
         answer["members"] = [_member_answer(member) for member in spec.members]
+    if spec.elastic is not None:
+        answer["elastic"] = _elastic_answer(spec.elastic)
+    if spec.policy is not _USUAL_POLICY and spec.policy != _USUAL_POLICY:
+        answer["runPolicy"] = _policy_answer(spec.policy)
     return answer
 
 
 def job_detail_answer(job: Job, tasks: Sequence[Task], log_url: str) -> JobAnswer:
-    """As it is shown alone: with the task that runs it, once it has one."""
+    """As it is shown alone: with the tasks that run it, once it has any."""
     answer = job_answer(job)
-    if tasks and job.spec.kind is JobKind.SINGLE:
-        answer["runtime"] = _runtime_answer(tasks[0], log_url)
+    if not tasks:
+        return answer
+    runtimes = [_runtime_answer(task, log_url) for task in _latest_first(job, tasks)]
+    if job.spec.kind is JobKind.SINGLE:
+        answer["runtime"] = runtimes[0]
+    else:
+        answer["distributedRuntime"] = {
+            "name": job.id,
+            "namespace": "",
+            "id": job.id,
+            "status": json.dumps(_distributed_status(job, tasks)),
+            "runtimes": runtimes,
+        }
     return answer
+
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+def _latest_first(job: Job, tasks: Sequence[Task]) -> list[Task]:
+    """The tasks the job consists of now, in order; then those of the past, the latest first."""
+    places = {placement.task_id: place for place, placement in enumerate(job.placements)}
+    now = sorted((task for task in tasks if task.id in places), key=lambda task: places[task.id])
+    past = [task for task in tasks if task.id not in places]
+    return now + sorted(past, key=lambda task: task.started_at or _LONG_AGO, reverse=True)
+
+
+def _distributed_status(job: Job, tasks: Sequence[Task]) -> dict[str, object]:
+    """How many of the present tasks are how far."""
+    present = {placement.task_id for placement in job.placements}
+    counted = Counter(task.status for task in tasks if task.id in present)
+    return {"phase": job.status, "generation": job.generation, **{status: counted[status] for status in TaskStatus}}
 
 
 _PHASES = {

@@ -34,6 +34,7 @@ class CreateQueueRequest(WireRequest):
     minResources: ResourcesRequest = ResourcesRequest()
     location: dict[str, str] = Field(default_factory=dict)
     schedulingPolicy: list[str] = Field(default_factory=list)
+    weight: int = 1
 
     def to_command(self) -> CreateQueue:
         return CreateQueue(
@@ -45,6 +46,7 @@ class CreateQueueRequest(WireRequest):
             min_resources=self.minResources.parse("minResources", _CODE),
             location=self.location,
             policies=tuple(self.schedulingPolicy),
+            weight=self.weight,
         )
 
 
@@ -53,8 +55,9 @@ class UpdateQueueRequest(WireRequest):
     minResources: ResourcesRequest = ResourcesRequest()
     location: dict[str, str] = Field(default_factory=dict)
     schedulingPolicy: list[str] = Field(default_factory=list)
+    weight: int | None = None
 
-    def to_command(self, name: str) -> UpdateQueue:
+    def to_command(self, name: str, status: str | None = None) -> UpdateQueue:
         return UpdateQueue(
             name=QueueName(name),
             max_resources=self.maxResources.parse("maxResources", _CODE),
@@ -63,6 +66,8 @@ class UpdateQueueRequest(WireRequest):
             min_dropped=self.minResources.dropped(),
             location=self.location,
             policies=tuple(self.schedulingPolicy),
+            weight=self.weight,
+            status=status,
         )
 
 
@@ -76,6 +81,9 @@ class QueueAnswer(TypedDict):
     maxResources: ResourcesAnswer
     location: dict[str, str]
     schedulingPolicy: NotRequired[list[str]]
+    weight: int
+    parent: NotRequired[str]
+    """The quota above, which may be a root that nobody created."""
     status: str
     createTime: str
     updateTime: str
@@ -98,12 +106,15 @@ def queue_answer(queue: Queue) -> QueueAnswer:
         minResources=resources_answer(queue.min_resources),
         maxResources=resources_answer(queue.max_resources),
         location=dict(queue.location),
+        weight=queue.weight,
         status=queue.status,
         createTime=local_time(queue.created_at),
         updateTime=local_time(queue.updated_at),
     )
     if queue.policies:
         answer["schedulingPolicy"] = list(queue.policies)
+    if queue.parent is not None:
+        answer["parent"] = queue.parent
     return answer
 
 

@@ -29,6 +29,9 @@ _TABLE = {
     "cluster": LazyCommand(f"{_COMMANDS}.cluster", "cluster", "manage clusters"),
     "user": LazyCommand(f"{_COMMANDS}.user", "user", "manage users"),
     "log": LazyCommand(f"{_COMMANDS}.log", "log", "show logs"),
+    "simulate": LazyCommand(
+        f"{_COMMANDS}.simulate", "simulate", "replay a TRACE of jobs and show what the scheduler makes of it"
+    ),
     "statistics": LazyCommand(f"{_COMMANDS}.statistics", "statistics", "show what jobs and queues have used"),
     "serve": LazyCommand(f"{_COMMANDS}.serve", "serve", "run the server on this machine"),
     "version": LazyCommand(f"{_COMMANDS}.version", "version", "show the versions of client and server"),

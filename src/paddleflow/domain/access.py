@@ -42,6 +42,10 @@ def authorize(actor: Actor, command: commands.Command) -> None:
         case (
             commands.SeedInstallation()
             | commands.AdmitJob()
+            | commands.ReserveRoom()
+            | commands.EvictJob()
+            | commands.ResizeJob()
+            | commands.ExpireJob()
             | commands.FailJob()
             | commands.ForgetRemains()
             | commands.ReportTask()

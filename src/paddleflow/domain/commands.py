@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from paddleflow.domain.clusters import ClusterStatus, ClusterType, Node
 from paddleflow.domain.ids import ClusterName, FlavourName, JobId, QueueName, UserName
-from paddleflow.domain.jobs import JobSpec, Placement, Priority, TaskReport
+from paddleflow.domain.jobs import JobSpec, Spot, TaskReport
 from paddleflow.domain.queues import QuotaType
 from paddleflow.domain.resources import NOTHING, Resources
 
@@ -84,6 +84,8 @@ class CreateQueue:
     min_resources: Resources = NOTHING
     location: Mapping[str, str] = field(default_factory=dict)
     policies: tuple[str, ...] = ()
+    weight: int = 1
+    """Of what is left when every guarantee is met, this part goes here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,9 @@ class UpdateQueue:
     """An empty value deletes a key."""
     policies: tuple[str, ...] = ()
     """Names to add; ``name-`` removes."""
+    weight: int | None = None
+    status: str | None = None
+    """``open`` or ``closed``: a closed queue accepts nothing and starts nothing; what runs goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,9 +218,44 @@ class AdmitJob:
     """The scheduler's decision: these tasks on these nodes."""
 
     id: JobId
-    placements: tuple[Placement, ...]
-    priority: Priority | None = None
+    spots: tuple[Spot, ...]
     message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReserveRoom:
+    """Room is being freed for this waiting job, and nobody else may have it. No spots: the claim is given up."""
+
+    id: JobId
+    spots: tuple[Spot, ...]
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictJob:
+    """Take the job off its nodes in favour of another."""
+
+    id: JobId
+    in_favour_of: JobId
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResizeJob:
+    """Add tasks to a running elastic job, or take some away."""
+
+    id: JobId
+    add: tuple[Spot, ...] = ()
+    drop: tuple[tuple[str, int], ...] = ()
+    """Role and index of each."""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireJob:
+    """The job has run longer than its deadline allows."""
+
+    id: JobId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +303,10 @@ Command = (
     | StopJob
     | DeleteJob
     | AdmitJob
+    | ReserveRoom
+    | EvictJob
+    | ResizeJob
+    | ExpireJob
     | FailJob
     | ForgetRemains
     | ReportTask

@@ -6,21 +6,27 @@ made somebody ask.
 
 from __future__ import annotations
 
-from enum import StrEnum
+from dataclasses import dataclass
 
+from paddleflow.domain.ids import TaskId
 from paddleflow.domain.jobs import Job, JobStatus
 
 
-class RuntimeCall(StrEnum):
-    LAUNCH = "launch"
-    STOP = "stop"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeCalls:
+    launch: bool = False
+    """Start every task of the job that was not started yet."""
+    stop: tuple[TaskId, ...] = ()
 
 
-def next_call(job: Job) -> RuntimeCall | None:
+def next_calls(job: Job) -> RuntimeCalls:
+    leaving = tuple(placement.task_id for placement in job.leaving)
     match job.status:
         case JobStatus.PENDING:
-            return RuntimeCall.LAUNCH
+            return RuntimeCalls(launch=True)
+        case JobStatus.RUNNING:
+            return RuntimeCalls(launch=job.spec.elastic is not None, stop=leaving)
         case JobStatus.TERMINATING | JobStatus.PREEMPTING:
-            return RuntimeCall.STOP
+            return RuntimeCalls(stop=(*(placement.task_id for placement in job.placements), *leaving))
         case _:
-            return None
+            return RuntimeCalls()

@@ -16,8 +16,12 @@ from paddleflow.domain.ids import UserName
 
 class EventKind(StrEnum):
     JOB_SUBMITTED = "JobSubmitted"
+    JOB_RESERVED = "JobReserved"
     JOB_ADMITTED = "JobAdmitted"
     JOB_STARTED = "JobStarted"
+    JOB_RESIZED = "JobResized"
+    JOB_EVICTING = "JobEvicting"
+    JOB_REQUEUED = "JobRequeued"
     JOB_STOPPING = "JobStopping"
     JOB_FINISHED = "JobFinished"
     JOB_UPDATED = "JobUpdated"

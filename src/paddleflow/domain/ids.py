@@ -11,7 +11,7 @@ JobId = NewType("JobId", str)
 """``job-`` and 16 hex digits, or a DNS label the user chose."""
 
 TaskId = NewType("TaskId", str)
-"""``<job id>-<role>-<index>``: stable, so that launching it twice is one task."""
+"""``<job id>-<role>-<index>``, then ``-r<generation>`` when that place is filled again: one id is one process."""
 
 UserName = NewType("UserName", str)
 QueueName = NewType("QueueName", str)
@@ -35,8 +35,8 @@ def spell_id(prefix: str, token: str, digits: int) -> str:
     return f"{prefix}-{token[:digits]}"
 
 
-def task_id(job_id: JobId, role: str, index: int) -> TaskId:
-    return TaskId(f"{job_id}-{role}-{index}")
+def task_id(job_id: JobId, role: str, index: int, generation: int = 0) -> TaskId:
+    return TaskId(f"{job_id}-{role}-{index}" + (f"-r{generation}" if generation else ""))
 
 
 def filesystem_id(owner: UserName, name: str) -> FilesystemId:

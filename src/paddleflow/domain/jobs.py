@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
-from paddleflow.domain.ids import ClusterName, JobId, NodeName, QueueName, TaskId, UserName, task_id
+from paddleflow.domain.ids import ClusterName, JobId, NodeName, QueueName, TaskId, UserName
 from paddleflow.domain.resources import NOTHING, Resources
 
 
@@ -112,10 +112,51 @@ class Member:
     port: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    """Labels a node must carry for a task of this role."""
 
     @property
     def mounts(self) -> tuple[FsRef, ...]:
         return (() if self.fs is None else (self.fs,)) + self.extra_fs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elasticity:
+    """How many tasks of one role a job can live with. The scheduler chooses the number and may change it while the job
+    runs; the member's own ``replicas`` says where it would like to begin."""
+
+    role: str = "worker"
+    least: int
+    most: int
+    sizes: tuple[int, ...] = ()
+    """The numbers the model accepts, rising (1, 2, 4, 8); empty: every one from least to most."""
+    rescale_cost_s: float = 30.0
+    """What a change of size costs the job: it is not grown again before the change has paid for itself."""
+
+    @property
+    def allowed(self) -> tuple[int, ...]:
+        return self.sizes or tuple(range(self.least, self.most + 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPolicy:
+    """What happens when things end, early or late."""
+
+    retries: int = 0
+    """How often a failed job is started again. Evictions are not failures and cost nothing of it."""
+    backoff_s: float = 10.0
+    """Waited before the first new start, doubled for each further one, at most ten minutes."""
+    deadline_s: float | None = None
+    """An attempt that runs longer is stopped and the job fails. Backfilling relies on it."""
+    ttl_s: float | None = None
+    """Deleted so long after it has ended; None: kept."""
+    grace_s: float | None = None
+    """Between TERM and KILL; None: as the server is set."""
+    requeue: bool = True
+    """An evicted job waits again for its turn; False: it ends as preempted."""
+
+    def backoff_after(self, failures: int) -> float:
+        return min(600.0, self.backoff_s * 2.0 ** max(0, min(failures, 16) - 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,30 +165,60 @@ class JobSpec:
     framework: Framework = Framework.STANDALONE
     members: tuple[Member, ...]
     extension_template: Mapping[str, object] | None = None
+    elastic: Elasticity | None = None
+    policy: RunPolicy = RunPolicy()
 
     @property
     def request(self) -> Resources:
-        """What the whole job asks for."""
+        """What the whole job asks for; of an elastic job, what it asks for at its smallest."""
         total = NOTHING
         for member in self.members:
-            total = total + member.flavour.resources * member.replicas
+            total = total + member.flavour.resources * self.least_of(member)
         return total
 
-    def task_slots(self, job_id: JobId) -> Iterator[tuple[TaskId, Member, int]]:
-        """Every task the job consists of: its id, its member and its index within the role."""
+    def least_of(self, member: Member) -> int:
+        """How many tasks of this role the job needs to start."""
+        elastic = self.elastic
+        return elastic.least if elastic is not None and elastic.role == member.role else member.replicas
+
+    @property
+    def slots(self) -> Iterator[tuple[Member, int]]:
+        """Every task the job starts with: its member, and its index within the role."""
         counts: dict[str, int] = {}
         for member in self.members:
-            for _ in range(member.replicas):
+            for _ in range(self.least_of(member)):
                 index = counts.get(member.role, 0)
                 counts[member.role] = index + 1
-                yield task_id(job_id, member.role, index), member, index
+                yield member, index
+
+    def member_at(self, role: str, index: int) -> Member:
+        """The member that a task belongs to. Several members may share a role; an elastic role has one."""
+        seen = 0
+        among = [member for member in self.members if member.role == role]
+        for member in among:
+            seen += member.replicas
+            if index < seen:
+                return member
+        return among[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """Where the scheduler wants one task: which task, which node, which of its GPUs."""
+
+    role: str
+    index: int
+    node: NodeName
+    gpus: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Where one task goes: a node, and which of its GPUs."""
+    """A task on its spot."""
 
     task_id: TaskId
+    role: str
+    index: int
     node: NodeName
     gpus: tuple[int, ...] = ()
 
@@ -167,9 +238,25 @@ class Job:
     status: JobStatus = JobStatus.INIT
     message: str = ""
     placements: tuple[Placement, ...] = ()
+    """The tasks the job consists of now."""
+    leaving: tuple[Placement, ...] = ()
+    """Tasks taken out of the running job; they hold their room until they have ended."""
+    claim: tuple[Spot, ...] = ()
+    """Of a waiting job: room that is being freed for it and that nobody else may have."""
+    outcome: JobStatus | None = None
+    """Of a job whose tasks are being stopped: what it becomes when the last has ended."""
+    generation: int = 0
+    """Counts the times tasks were added, so that a task id never means two processes."""
+    failures: int = 0
+    """Failed attempts; they use up the policy's retries."""
+    not_before: datetime | None = None
+    """Waits at least so long: the back-off after a failure."""
+    resized_at: datetime | None = None
     created_at: datetime
     activated_at: datetime | None = None
     """First seen running."""
+    started_at: datetime | None = None
+    """When the present attempt was seen running."""
     finished_at: datetime | None = None
     updated_at: datetime
     seq: int = 0
@@ -179,6 +266,19 @@ class Job:
     @property
     def is_terminal(self) -> bool:
         return self.status in TERMINAL
+
+    @property
+    def task_ids(self) -> frozenset[TaskId]:
+        """The tasks that hold room now, those on their way out included."""
+        return frozenset(placement.task_id for placement in (*self.placements, *self.leaving))
+
+    @property
+    def held(self) -> Resources:
+        """What those hold together."""
+        total = NOTHING
+        for placement in (*self.placements, *self.leaving):
+            total = total + self.spec.member_at(placement.role, placement.index).flavour.resources
+        return total
 
 
 class TaskStatus(StrEnum):
@@ -228,6 +328,28 @@ class TaskReport:
     usage: Usage = Usage()
     started_at: datetime | None = None
     finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where the other tasks of a job find one of them."""
+
+    host: str
+    ports: tuple[int, ...]
+    """Reserved for this task alone, as many as its framework asks for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Membership:
+    """Who belongs to a running job now, as published to its tasks."""
+
+    job_id: JobId
+    generation: int
+    """Rises with every change."""
+    least: int
+    most: int
+    tasks: tuple[tuple[Placement, Address], ...]
+    """Ordered by role, then index."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

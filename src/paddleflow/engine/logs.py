@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from paddleflow.domain.access import require_job
 from paddleflow.domain.errors import NotFound, not_found
 from paddleflow.domain.ids import ClusterName, JobId, TaskId
-from paddleflow.domain.jobs import Job, JobStatus, Task
+from paddleflow.domain.jobs import Job, Task
 from paddleflow.domain.users import Actor
 from paddleflow.ports.runtime import LogChunk, Runtime
 from paddleflow.ports.store import Store
@@ -38,13 +38,14 @@ class Logs:
             return job, view.jobs.tasks(job_id)
 
     def read(self, actor: Actor, job_id: JobId, task_id: TaskId | None, start: int, limit: int) -> LogChunk:
-        """Raw bytes of one task's log; the job's first task when none is named. A task not started yet is silent."""
+        """Raw bytes of one task's log; the first task the job has now when none is named. One not started is silent."""
         job, tasks = self.job(actor, job_id)
         if task_id is not None and task_id not in {task.id for task in tasks}:
             raise NotFound(f"task[{task_id[:80]}] is not a task of job[{job_id}]", code="RecordNotFound")
         if not tasks:
             return LogChunk(content=b"", start=0, size=0)
-        return self._chunk(job, task_id or tasks[0].id, start, limit)
+        first = job.placements[0].task_id if job.placements else tasks[-1].id
+        return self._chunk(job, task_id or first, start, limit)
 
     def tail_or_head(
         self, actor: Actor, job_id: JobId, *, lines: int, max_bytes: int, from_tail: bool
@@ -81,6 +82,4 @@ class Logs:
         try:
             return runtime.read_log(job.id, task_id, start, limit)
         except NotFound:
-            if job.status in (JobStatus.PENDING, JobStatus.TERMINATING) or job.is_terminal:
-                return LogChunk(content=b"", start=0, size=0)  # admitted, and never got as far as writing a log
-            raise
+            return LogChunk(content=b"", start=0, size=0)  # admitted, and has not got as far as writing a log

@@ -14,16 +14,28 @@ from paddleflow.domain.filesystems import Filesystem
 from paddleflow.domain.flavours import Flavour
 from paddleflow.domain.ids import ClusterName, FlavourName, JobId, NodeName, QueueName, UserName, filesystem_id
 from paddleflow.domain.jobs import HOLDING, Job, JobStatus, Task
-from paddleflow.domain.queries import ClusterFilter, FlavourFilter, JobFilter, Page, PageRequest, QueueFilter
+from paddleflow.domain.queries import (
+    ClusterFilter,
+    Eta,
+    FlavourFilter,
+    JobFilter,
+    Page,
+    PageRequest,
+    PastJobs,
+    QueueFilter,
+    ReplayQuestion,
+    WhatIf,
+    WhatIfAnswer,
+)
 from paddleflow.domain.queues import Queue
 from paddleflow.domain.resources import NOTHING, Resources
 from paddleflow.domain.users import Actor, Grant, ResourceType, User
-from paddleflow.engine.reactors.admission import load_ledger
+from paddleflow.engine.foresight import Foresight, Why
+from paddleflow.engine.replay_process import Replayed
+from paddleflow.engine.replays import Replays
 from paddleflow.ports.clock import Clock
 from paddleflow.ports.identity import Identity, TokenClaims
 from paddleflow.ports.store import Store
-from paddleflow.scheduling.decide import decide
-from paddleflow.scheduling.snapshot import waiting_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,20 +54,13 @@ class NodeUse:
     """What runs there, and what each of them holds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Why:
-    """The answer to "why is my job not running?"."""
-
-    job: Job
-    sentence: str
-    details: Mapping[str, object]
-
-
 class Reads:
     def __init__(self, store: Store, clock: Clock, identity: Identity) -> None:
         self._store = store
         self._clock = clock
         self._identity = identity
+        self._foresight = Foresight(store, clock, identity)
+        self._replays = Replays(store)
         # Verifying a password must cost the same whether or not the user exists.
         self._nobody_hash = identity.hash_password(identity.new_token_hex())
 
@@ -127,7 +132,7 @@ class Reads:
             used = NOTHING
             for job in view.jobs.in_status(HOLDING):
                 if job.queue == name:
-                    used = used + job.spec.request
+                    used = used + job.held
         return QueueUse(queue=queue, used=used, idle=queue.max_resources - _named(used, queue.max_resources))
 
     def clusters(self, actor: Actor, where: ClusterFilter, request: PageRequest) -> Page[Cluster]:
@@ -161,7 +166,10 @@ class Reads:
                 if cluster.status is ClusterStatus.ONLINE and (not chosen or cluster.name in chosen)
             ]
             held = _held_by_node(
-                (job, task) for job in view.jobs.in_status(HOLDING) for task in view.jobs.tasks(job.id)
+                (job, task)
+                for job in view.jobs.in_status(HOLDING)
+                for task in view.jobs.tasks(job.id)
+                if task.id in job.task_ids
             )
             return {
                 name: tuple(_node_use(node, held.get((name, node.name), ())) for node in view.clusters.nodes(name))
@@ -194,22 +202,43 @@ class Reads:
             job = _owned_job(actor, view.jobs.find(job_id), job_id)
             return job, view.jobs.tasks(job_id)
 
+    def membership(self, actor: Actor, job_id: JobId) -> Mapping[str, object]:
+        """Who belongs to the job now. Where each is reached only its runtime and its tasks know."""
+        with self._store.read() as view:
+            job = _owned_job(actor, view.jobs.find(job_id), job_id)
+        members = sorted(job.placements, key=lambda placement: (placement.role, placement.index))
+        elastic = job.spec.elastic
+        return {
+            "generation": job.generation,
+            "least": len(members) if elastic is None else elastic.least,
+            "most": len(members) if elastic is None else elastic.most,
+            "tasks": [
+                {"id": at.task_id, "role": at.role, "index": at.index, "rank": rank} for rank, at in enumerate(members)
+            ],
+        }
+
     def job_counts(self) -> Mapping[tuple[QueueName, JobStatus], int]:
         with self._store.read() as view:
             return view.jobs.count_by_status()
 
     def why(self, actor: Actor, job_id: JobId) -> Why:
-        """Asks the scheduler itself: the same code, on the present rows."""
-        with self._store.read() as view:
-            job = _owned_job(actor, view.jobs.find(job_id), job_id)
-        if job.status is not JobStatus.INIT:
-            return Why(job=job, sentence=_told(job), details={"status": job.status, "message": job.message})
-        decisions = decide(load_ledger(self._store).snapshot())
-        reason = decisions.reason_of(waiting_of(job))
-        if reason is None:
-            return Why(job=job, sentence="it fits and starts in a moment", details={})
-        details = {"kind": reason.kind, **reason.numbers}
-        return Why(job=job, sentence=f"it waits: {reason.sentence}", details=details)
+        return self._foresight.why(actor, job_id)
+
+    def eta(self, actor: Actor, job_id: JobId) -> Eta:
+        return self._foresight.eta(actor, job_id)
+
+    def what_if(self, actor: Actor, question: WhatIf) -> WhatIfAnswer:
+        return self._foresight.what_if(actor, question)
+
+    def trace(self, actor: Actor, where: PastJobs) -> str:
+        return self._replays.trace(actor, where)
+
+    def replay(self, actor: Actor, question: ReplayQuestion) -> tuple[Replayed, ...]:
+        return self._replays.replay(actor, question)
+
+    def close(self) -> None:
+        """End what takes long."""
+        self._replays.close()
 
     def events(self, actor: Actor, after: int, limit: int) -> tuple[tuple[Event, ...], int]:
         """Events this actor may see, and the position reached (which may lie behind events it may not see)."""
@@ -242,26 +271,12 @@ def _owned_job(actor: Actor, job: Job | None, job_id: str) -> Job:
     return job
 
 
-def _told(job: Job) -> str:
-    match job.status:
-        case JobStatus.PENDING:
-            nodes = ", ".join(sorted({placement.node for placement in job.placements}))
-            return f"it was admitted to {nodes} and is being started"
-        case JobStatus.RUNNING:
-            nodes = ", ".join(sorted({placement.node for placement in job.placements}))
-            return f"it is running on {nodes}"
-        case JobStatus.TERMINATING:
-            return "it was asked to stop and has not ended yet"
-        case _:
-            return f"it has {job.status}" + (f": {job.message}" if job.message else "")
-
-
 def _held_by_node(
     tasks: Iterable[tuple[Job, Task]],
 ) -> Mapping[tuple[ClusterName, NodeName], Sequence[tuple[Task, Resources]]]:
     held: dict[tuple[ClusterName, NodeName], list[tuple[Task, Resources]]] = defaultdict(list)
     for job, task in tasks:
-        asked = next(member.flavour.resources for member in job.spec.members if member.role == task.role)
+        asked = job.spec.member_at(task.role, task.index).flavour.resources
         held[job.cluster, task.node].append((task, asked))
     return held
 

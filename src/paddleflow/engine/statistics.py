@@ -86,7 +86,7 @@ class Statistics:
             cpu_s += usage.cpu_s
             memory += usage.memory_bytes or usage.max_memory_bytes
         lived = ((job.finished_at or self._clock.now()) - job.activated_at).total_seconds() if job.activated_at else 0.0
-        asked = job.spec.request
+        asked = job.held if job.placements else job.spec.request
         cores = asked.cpu_milli / 1000
         return JobUse(
             cpu_rate=cpu_s / (lived * cores) if lived > 0 and cores else 0.0,
@@ -123,7 +123,7 @@ class Statistics:
                 self._check_queue(view, actor, name)
                 by_user: dict[UserName, list[CardTime]] = {}
                 for job in view.jobs.finished_between(name, start, end):
-                    cards = job.spec.request.gpus
+                    cards = (job.held if job.placements else job.spec.request).gpus
                     if cards and job.activated_at is not None:
                         ended = min(job.finished_at or self._clock.now(), end)
                         seconds = max(0.0, (ended - max(job.activated_at, start)).total_seconds())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Mapping
 
 from paddleflow.domain.jobs import BindMount, FsRef, Job, Member, Placement, TaskLaunch
 from paddleflow.domain.resources import NOTHING, Resources
@@ -55,24 +56,45 @@ def limits_of(member: Member) -> Resources:
     return member.flavour.resources if member.limit is None else member.limit.resources
 
 
-def launch_of(job: Job, member: Member, placement: Placement, env: dict[str, str]) -> TaskLaunch:
-    work_dir = work_dir_of(member)
-    environment = {
-        "PF_JOB_ID": job.id,
+def environment_of(job: Job, member: Member, placement: Placement, given: Mapping[str, str]) -> dict[str, str]:
+    """What we give, overlaid with the user's own; an empty value takes one of ours away.
+
+    Frameworks look at whether a variable exists, so leaving one out must be possible. Which task this is, nobody may
+    change: the platform's own programs inside the task rely on it.
+    """
+    ours = {
         "PF_JOB_NAME": job.name,
         "PF_JOB_QUEUE_NAME": job.queue,
         "PF_JOB_PRIORITY": job.priority.name,
         "PF_USER_NAME": job.owner,
-        **env,
-        **member.env,
+        **given,
     }
+    fixed = {name: value for name, value in given.items() if name.startswith("PF_TASK_")}
+    return {
+        **{name: value for name, value in ours.items() if member.env.get(name) != ""},
+        **{name: value for name, value in member.env.items() if value != "" or name not in ours},
+        **fixed,
+        "PF_JOB_ID": job.id,
+        "PF_TASK_ID": placement.task_id,
+        "PF_TASK_ROLE": placement.role,
+        "PF_TASK_INDEX": str(placement.index),
+    }
+
+
+def launch_of(
+    job: Job, member: Member, placement: Placement, env: Mapping[str, str], argv: tuple[str, ...] = ()
+) -> TaskLaunch:
+    """The task at this placement. ``argv`` replaces the member's own command line where a framework runs it inside
+    another program."""
+    work_dir = work_dir_of(member)
+    environment = environment_of(job, member, placement, env)
     if work_dir:
         environment["PF_WORK_DIR"] = work_dir
     return TaskLaunch(
         task_id=placement.task_id,
         job_id=job.id,
         node=placement.node,
-        argv=argv_of(member),
+        argv=argv or argv_of(member),
         env=environment,
         work_dir=work_dir,
         mounts=tuple(bind_mount(fs) for fs in member.mounts),

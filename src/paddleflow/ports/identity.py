@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from paddleflow.domain.ids import UserName
+from paddleflow.domain.ids import JobId, UserName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,3 +38,7 @@ class Identity(Protocol):
         ...
 
     def unseal(self, sealed: str) -> str: ...
+
+    def job_secret(self, job_id: JobId) -> str:
+        """A secret for the tasks of one job to know each other by: always the same for a job, and for no other."""
+        ...

@@ -6,13 +6,13 @@ state); ``wait_reports`` may lose one, ``survey`` never does, and a reader that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from paddleflow.domain.clusters import Node
 from paddleflow.domain.ids import JobId, TaskId
-from paddleflow.domain.jobs import TaskLaunch, TaskReport, Usage
+from paddleflow.domain.jobs import Address, Membership, TaskLaunch, TaskReport, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +27,19 @@ class LogChunk:
 
 
 class Runtime(Protocol):
+    def addresses(self, job_id: JobId, task_ids: Sequence[TaskId], ports: int) -> Mapping[TaskId, Address]:
+        """Where each of these tasks can be reached: a host, and ``ports`` ports that no other task is given.
+
+        Asking again gives the same answer, before and after a restart of the platform. Ports are given back when the
+        task's end is acknowledged or its job removed. Raises Unavailable when no port is left now.
+        """
+        ...
+
+    def publish(self, membership: Membership) -> None:
+        """Show a running job who belongs to it. Its tasks find the newest at the path in ``PF_MEMBERSHIP_FILE``,
+        whole at any moment; one older than what is published already changes nothing."""
+        ...
+
     def launch(self, launch: TaskLaunch) -> None:
         """Start the task, or do nothing if it was ever launched or stopped before under this id.
 

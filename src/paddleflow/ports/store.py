@@ -109,6 +109,14 @@ class Jobs(Protocol):
         """All of them, oldest first; for reactors that resync."""
         ...
 
+    def ended_with_ttl(self) -> tuple[Job, ...]:
+        """Ended jobs that are to be deleted some time after their end."""
+        ...
+
+    def ended_last(self, limit: int) -> tuple[Job, ...]:
+        """The jobs that ended last, at most so many, the newest first."""
+        ...
+
     def count_by_status(self) -> Mapping[tuple[QueueName, JobStatus], int]: ...
     def finished_between(self, queue: QueueName, start: datetime, end: datetime) -> tuple[Job, ...]:
         """Jobs of a queue whose running time overlaps the window, those still running included."""

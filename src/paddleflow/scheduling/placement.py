@@ -1,89 +1,165 @@
 """Which nodes a gang goes to: all of its tasks or none.
 
-Packing: of the nodes with room the one that would be left with the least goes first, so that large jobs find whole
-nodes later. GPUs are given by index, lowest free first.
+Tasks that are alike are counted into nodes, not searched for one by one, so a gang costs as much as there are nodes.
+Packing puts a gang on as few nodes as it can, and what is left over on the node it fits most tightly, so that large
+jobs find whole nodes later; nodes that have the job's data at hand go first. Spreading is the opposite: the emptiest
+node first, one task at a time. GPUs are given by index, lowest free first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heapreplace
 
-from paddleflow.domain.clusters import Node
-from paddleflow.domain.ids import ClusterName, NodeName, TaskId
-from paddleflow.domain.jobs import Placement
-from paddleflow.domain.resources import CPU, GPU, Resources
-from paddleflow.scheduling.snapshot import Held
-
-
-@dataclass(slots=True)
-class NodeRoom:
-    """What is free on one node; ``take`` and ``give_back`` are exact inverses."""
-
-    name: NodeName
-    cluster: ClusterName
-    free: Resources
-    gpus: list[int]
-
-    def take(self, asked: Resources) -> tuple[int, ...]:
-        self.free = self.free - asked
-        count = asked.gpus
-        taken, self.gpus = tuple(self.gpus[:count]), self.gpus[count:]
-        return taken
-
-    def give_back(self, asked: Resources, gpus: Sequence[int]) -> None:
-        self.free = self.free + asked
-        self.gpus = sorted([*self.gpus, *gpus])
+from paddleflow.domain.ids import NodeName
+from paddleflow.domain.jobs import Spot
+from paddleflow.domain.queues import Queue, QueuePolicy
+from paddleflow.domain.resources import CPU, GPU
+from paddleflow.scheduling.entries import TaskGroup
+from paddleflow.scheduling.rooms import NodeRoom, Rooms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortage:
-    """What stopped a placement: the resource, how much one task asks, the most that any node has, and which node."""
+    """What stopped a placement: of which tasks how many fit, and at the nearest node what was short."""
 
-    resource: str
-    asked: int
-    most_free: int
-    node: NodeName
+    group: TaskGroup
+    fitting: int
+    nodes: int
+    """How many nodes were looked at."""
+    resource: str = ""
+    asked: int = 0
+    most_free: int = 0
+    node: NodeName | None = None
 
+    @property
+    def role(self) -> str:
+        return self.group.role
 
-def rooms_of(nodes: Iterable[Node], held: Iterable[Held] = ()) -> dict[NodeName, NodeRoom]:
-    """Free room of every schedulable node."""
-    rooms = {
-        node.name: NodeRoom(node.name, node.cluster, node.capacity, list(range(node.capacity.gpus)))
-        for node in nodes
-        if node.schedulable
-    }
-    for part in held:
-        room = rooms.get(part.node)
-        if room is not None:
-            room.free = room.free - part.resources
-            room.gpus = [index for index in room.gpus if index not in part.gpus]
-    return rooms
+    @property
+    def wanted(self) -> int:
+        return self.group.count
 
 
-def place(tasks: Sequence[tuple[TaskId, Resources]], rooms: Sequence[NodeRoom]) -> tuple[Placement, ...] | Shortage:
-    """Take room for every task, or take nothing and say what was short. ``rooms`` must not be empty."""
-    taken: list[tuple[NodeRoom, Resources, Placement]] = []
-    for task_id, asked in tasks:
-        room = min(
-            (room for room in rooms if asked.fits(room.free)),
-            key=lambda room: (room.free.get(GPU), room.free.get(CPU), room.name),
-            default=None,
-        )
-        if room is None:
-            shortage = _shortage(asked, rooms)
-            for room, resources, placement in reversed(taken):
-                room.give_back(resources, placement.gpus)
-            return shortage
-        placement = Placement(task_id=task_id, node=room.name, gpus=room.take(asked))
-        taken.append((room, asked, placement))
-    return tuple(placement for _, _, placement in taken)
+def place(
+    groups: Sequence[TaskGroup], queue: Queue, rooms: Rooms, prefers: Mapping[NodeName, float]
+) -> tuple[Spot, ...] | Shortage:
+    """Take room for every task, or take nothing and say what was short.
+
+    Like tasks are counted, so for one group this finds room whenever there is some. Of several groups the one that
+    found none is tried first the next time, until each has had its turn; only what fits in some such order is found.
+    """
+    mark = rooms.mark()
+    # The largest first: what is small still fits between them.
+    order = sorted(groups, key=lambda group: (-group.each.gpus, -group.each.cpu_milli))
+    first_short: Shortage | None = None
+    for _ in order:
+        found = place_some(order, queue, rooms, prefers)
+        if not isinstance(found, Shortage):
+            return found
+        rooms.rollback(mark)
+        if first_short is None:
+            first_short = found
+        if found.group is order[0]:
+            break
+        order = [found.group, *(group for group in order if group is not found.group)]
+    assert first_short is not None
+    return first_short
 
 
-def _shortage(asked: Resources, rooms: Sequence[NodeRoom]) -> Shortage:
-    """Told from the node that comes nearest: the one short of the fewest resources."""
-    nearest = min(rooms, key=lambda room: (sum(units > room.free.get(name) for name, units in asked), room.name))
-    lacking = asked.lacking_in(nearest.free)
-    if lacking is None:
-        raise ValueError("there is room after all")
-    return Shortage(resource=lacking, asked=asked.get(lacking), most_free=nearest.free.get(lacking), node=nearest.name)
+def place_some(
+    groups: Sequence[TaskGroup], queue: Queue, rooms: Rooms, prefers: Mapping[NodeName, float]
+) -> tuple[Spot, ...] | Shortage:
+    """Take room for one group after the other; those before the one that is short keep theirs."""
+    spots: list[Spot] = []
+    fill = _spread if QueuePolicy.SPREAD in queue.policies else _pack
+    for group in groups:
+        chosen = fill(group, rooms.pool(queue, group.selector), prefers)
+        if isinstance(chosen, Shortage):
+            return chosen
+        index = group.first
+        amounts, gpus_each = group.each.amounts, group.each.gpus
+        for room, count in chosen:
+            for _ in range(count):
+                gpus = room.idle_gpus(gpus_each) if gpus_each else ()
+                rooms.take(room.name, amounts, gpus)
+                spots.append(Spot(role=group.role, index=index, node=room.name, gpus=gpus))
+                index += 1
+    spots.sort(key=lambda spot: (spot.role, spot.index))
+    return tuple(spots)
+
+
+_Chosen = list[tuple[NodeRoom, int]]
+
+
+def _pack(group: TaskGroup, pool: Sequence[NodeRoom], prefers: Mapping[NodeName, float]) -> _Chosen | Shortage:
+    each, wanted = group.each.amounts, group.count
+    fitting = [(room, count) for room in pool if (count := room.count_fitting(each, wanted))]
+    if sum(count for _, count in fitting) < wanted:
+        return _shortage(group, pool, sum(count for _, count in fitting))
+    if wanted == 1:
+        return [min(fitting, key=lambda found: _tightness(found[0], prefers))]
+    fitting.sort(key=lambda found: (-prefers.get(found[0].name, 0.0), -found[1], _tightness(found[0], prefers)))
+    chosen: _Chosen = []
+    for position, (room, count) in enumerate(fitting):
+        if count >= wanted:
+            rest = [found for found in fitting[position:] if found[1] >= wanted]
+            chosen.append((min(rest, key=lambda found: _tightness(found[0], prefers))[0], wanted))
+            break
+        chosen.append((room, count))
+        wanted -= count
+        if not wanted:
+            break
+    return chosen
+
+
+def _tightness(room: NodeRoom, prefers: Mapping[NodeName, float]) -> tuple[float, int, int, str]:
+    free = room.free
+    return (-prefers.get(room.name, 0.0) if prefers else 0.0, free.get(GPU, 0), free.get(CPU, 0), room.name)
+
+
+def _spread(group: TaskGroup, pool: Sequence[NodeRoom], prefers: Mapping[NodeName, float]) -> _Chosen | Shortage:
+    each, wanted = group.each.amounts, group.count
+    fitting = [(room, count) for room in pool if (count := room.count_fitting(each, wanted))]
+    if sum(count for _, count in fitting) < wanted:
+        return _shortage(group, pool, sum(count for _, count in fitting))
+
+    def emptiness(room: NodeRoom, taken: int) -> tuple[float, float, float]:
+        left_gpus = room.free.get(GPU, 0) - taken * group.each.gpus
+        left_cpu = room.free.get(CPU, 0) - taken * group.each.cpu_milli
+        return (-prefers.get(room.name, 0.0), -left_gpus / (room.capacity.gpus or 1), -left_cpu)
+
+    heap = [(emptiness(room, 0), room.name, room, 0, count) for room, count in fitting]
+    heapify(heap)
+    given: dict[NodeName, tuple[NodeRoom, int]] = {}
+    full = (float("inf"),) * 3
+    for _ in range(wanted):
+        _, name, room, taken, count = heap[0]
+        given[name] = (room, taken + 1)
+        key = emptiness(room, taken + 1) if taken + 1 < count else full
+        heapreplace(heap, (key, name, room, taken + 1, count))
+    return list(given.values())
+
+
+def _shortage(group: TaskGroup, pool: Sequence[NodeRoom], fitting: int) -> Shortage:
+    """Told from the node that comes nearest: the one short of the fewest resources, and of those the freest."""
+    if not pool:
+        return Shortage(group=group, fitting=fitting, nodes=0)
+    each = group.each.amounts
+
+    def distance(room: NodeRoom) -> tuple[int, int, int, str]:
+        short = sum(units > room.free.get(name, 0) for name, units in each.items())
+        return (short or len(each), -room.free.get(GPU, 0), -room.free.get(CPU, 0), room.name)
+
+    nearest = min(pool, key=distance)
+    lacking = next((name for name, units in each.items() if units > max(0, nearest.free.get(name, 0))), "")
+    return Shortage(
+        group=group,
+        fitting=fitting,
+        nodes=len(pool),
+        resource=lacking,
+        asked=each.get(lacking, 0),
+        most_free=max(0, nearest.free.get(lacking, 0)),
+        node=nearest.name,
+    )

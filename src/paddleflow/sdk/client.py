@@ -11,9 +11,20 @@ from paddleflow.sdk.filesystems import FilesystemCalls
 from paddleflow.sdk.flavours import FlavourCalls
 from paddleflow.sdk.logs import LogCalls
 from paddleflow.sdk.queues import QueueCalls
+from paddleflow.sdk.replays import ReplayCalls
 from paddleflow.sdk.statistics import StatisticsCalls
 from paddleflow.sdk.users import UserCalls
 
 
-class Client(UserCalls, QueueCalls, FlavourCalls, FilesystemCalls, ClusterCalls, EventCalls, LogCalls, StatisticsCalls):
+class Client(
+    UserCalls,
+    QueueCalls,
+    FlavourCalls,
+    FilesystemCalls,
+    ClusterCalls,
+    EventCalls,
+    LogCalls,
+    StatisticsCalls,
+    ReplayCalls,
+):
     """A client of one PaddleFlow server. Call ``login`` before anything else."""

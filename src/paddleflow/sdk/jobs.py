@@ -1,4 +1,4 @@
-"""Jobs: submit, show, list, change, stop, and ask why one does not start."""
+"""Jobs: submit, show, list, change, stop, and ask why one does not start and when it will."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from paddleflow.sdk.session import Session, present, require, segment
 
 JOB_TYPES = ("single", "distributed", "workflow")
 GPU = "nvidia.com/gpu"
+_LEADERS = {"mpi": "master", "ray": "master", "spark": "driver"}
+"""Frameworks whose command runs once, in a task of this role, and the others serve it; elsewhere every task runs it."""
+_FOLLOWERS = {"spark": "executor"}
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,19 @@ class JobInfo:
     distributed_runtime: dict[str, Any] | None = None
     workflow_runtime: dict[str, Any] | None = None
     limit_flavour: dict[str, Any] = field(default_factory=dict)
+    elastic: dict[str, Any] | None = None
+    run_policy: dict[str, Any] | None = None
 
     @property
     def is_terminal(self) -> bool:
         return self.status in TERMINAL
+
+    @property
+    def tasks(self) -> list[dict[str, Any]]:
+        """Every task, those the job consists of now first; only where one job was asked for, not in lists."""
+        if self.distributed_runtime is not None:
+            return list(self.distributed_runtime.get("runtimes") or [])
+        return [] if self.runtime is None else [self.runtime]
 
     @classmethod
     def from_wire(cls, data: Mapping[str, Any]) -> JobInfo:
@@ -81,6 +93,8 @@ class JobInfo:
             distributed_runtime=data.get("distributedRuntime"),
             workflow_runtime=data.get("workflowRuntime"),
             limit_flavour=data.get("limitFlavour") or {},
+            elastic=data.get("elastic"),
+            run_policy=data.get("runPolicy"),
         )
 
 
@@ -92,6 +106,19 @@ class JobReason:
     status: str
     sentence: str
     details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class JobEta:
+    """When a job is expected to start, as local times; empty where that cannot be told."""
+
+    job_id: str
+    status: str
+    low: str
+    median: str
+    high: str
+    confidence: float
+    sentence: str
 
 
 class JobCalls(Session):
@@ -120,23 +147,68 @@ class JobCalls(Session):
         image: str | None = None,
         labels: Mapping[str, str] | None = None,
         work_dir: str | None = None,
+        retries: int | None = None,
+        deadline_s: float | None = None,
         idempotency_key: str | None = None,
     ) -> tuple[bool, str]:
         """Run one command as a job; the id of the job. A list of words is quoted, a string is run by the shell.
 
         The same ``idempotency_key`` given again answers the first job's id and starts nothing.
         """
-        text = command if isinstance(command, str) else shlex.join(command)
         body = present(
-            command=require(text, "InvalidCommand", "command"),
+            command=_line(command),
             name=name,
             schedulingPolicy=present(queue=queue, priority=priority) or None,
             flavour=_flavour(flavour, cpu, memory, gpus),
-            env={**(env or {}), **({"PF_WORK_DIR": work_dir} if work_dir else {})} or None,
+            env=_environment(env, work_dir),
             image=image,
             labels=labels or None,
+            runPolicy=present(retries=retries, deadlineSeconds=deadline_s) or None,
         )
         return True, str(self._create("/job/single", body, key=idempotency_key)["id"])
+
+    def submit_distributed_job(
+        self,
+        command: str | Sequence[str],
+        *,
+        framework: str,
+        workers: int | tuple[int, int] = 2,
+        ps: int = 0,
+        queue: str | None = None,
+        name: str | None = None,
+        flavour: str | None = None,
+        cpu: str | float | None = None,
+        memory: str | None = None,
+        gpus: int = 0,
+        priority: str | None = None,
+        env: Mapping[str, str] | None = None,
+        image: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        work_dir: str | None = None,
+        retries: int | None = None,
+        deadline_s: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> tuple[bool, str]:
+        """Run one command as a distributed job; the id of the job. The flavour is what each task gets.
+
+        ``workers`` is a number, or the fewest and the most: then the job is elastic, starts with the fewest at the
+        least and grows and shrinks as there is room. ``ps`` parameter servers run the same command.
+        """
+        least, most = (workers, workers) if isinstance(workers, int) else workers
+        if not 1 <= least <= most:
+            raise InvalidError("InvalidWorkers", f"workers {workers} should be a number or (fewest, most), from 1 up")
+        member = present(flavour=_flavour(flavour, cpu, memory, gpus), env=_environment(env, work_dir), image=image)
+        role = _FOLLOWERS.get(framework, "worker")
+        body = present(
+            framework=require(framework, "InvalidFramework", "framework"),
+            members=_members(framework, member, _line(command), most, ps),
+            elastic={"role": role, "min": least, "max": most} if least != most else None,
+            name=name,
+            schedulingPolicy=present(queue=queue, priority=priority) or None,
+            labels=labels or None,
+            runPolicy=present(retries=retries, deadlineSeconds=deadline_s) or None,
+        )
+        return True, str(self._create("/job/distributed", body, key=idempotency_key)["id"])
 
     def show_job(self, jobid: str) -> tuple[bool, JobInfo]:
         return True, JobInfo.from_wire(self._get(job_path(jobid)))
@@ -151,6 +223,24 @@ class JobCalls(Session):
             details=data.get("details") or {},
         )
         return True, reason
+
+    def job_eta(self, jobid: str) -> tuple[bool, JobEta]:
+        """When the job is expected to start."""
+        data = self._get(f"{job_path(jobid)}/eta")
+        eta = JobEta(
+            job_id=data.get("jobID", jobid),
+            status=data["status"],
+            low=data.get("low", ""),
+            median=data.get("median", ""),
+            high=data.get("high", ""),
+            confidence=float(data.get("confidence") or 0),
+            sentence=data["sentence"],
+        )
+        return True, eta
+
+    def job_membership(self, jobid: str) -> tuple[bool, dict[str, Any]]:
+        """Who belongs to the job now, as its tasks are told: ``{"generation", "least", "most", "tasks": […]}``."""
+        return True, dict(self._get(f"{job_path(jobid)}/membership"))
 
     def list_job(
         self,
@@ -196,6 +286,32 @@ class JobCalls(Session):
 
 def job_path(jobid: str) -> str:
     return f"/job/{segment(require(jobid, 'InvalidJobID', 'jobid'))}"
+
+
+def _line(command: str | Sequence[str]) -> str:
+    text = command if isinstance(command, str) else shlex.join(command)
+    return require(text, "InvalidCommand", "command")
+
+
+def _environment(env: Mapping[str, str] | None, work_dir: str | None) -> dict[str, str] | None:
+    return {**(env or {}), **({"PF_WORK_DIR": work_dir} if work_dir else {})} or None
+
+
+def _members(framework: str, member: dict[str, object], line: str, workers: int, ps: int) -> list[dict[str, object]]:
+    """Who runs what: the command once, with helpers, or on every task, as the framework has it."""
+    if ps < 0:
+        raise InvalidError("InvalidPS", f"ps should be zero or more, not {ps}")
+    leader = _LEADERS.get(framework)
+    if leader is not None:
+        if ps:
+            raise InvalidError("InvalidPS", f"{framework} jobs have no parameter servers; leave ps out")
+        follower = _FOLLOWERS.get(framework, "worker")
+        return [
+            {"role": leader, "replicas": 1, "command": line, **member},
+            {"role": follower, "replicas": workers, **member},
+        ]
+    servers = [{"role": "pserver", "replicas": ps, "command": line, **member}] if ps else []
+    return [*servers, {"role": "worker", "replicas": workers, "command": line, **member}]
 
 
 def _flavour(name: str | None, cpu: str | float | None, memory: str | None, gpus: int) -> dict[str, object] | None:

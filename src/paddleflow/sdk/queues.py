@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from paddleflow.domain.queues import PARENT_LABEL
 from paddleflow.sdk.session import Session, present, require, segment
 
 ResourceMap = Mapping[str, Any]
@@ -28,6 +29,9 @@ class QueueInfo:
     schedulingPolicy: list[str] = field(default_factory=list)
     createTime: str = ""
     updateTime: str = ""
+    weight: int = 1
+    parent: str | None = None
+    """The quota above, in the tree of elastic quotas."""
 
     @classmethod
     def from_wire(cls, data: Mapping[str, Any]) -> QueueInfo:
@@ -45,6 +49,8 @@ class QueueInfo:
             schedulingPolicy=data.get("schedulingPolicy") or [],
             createTime=data.get("createTime", ""),
             updateTime=data.get("updateTime", ""),
+            weight=data.get("weight", 1),
+            parent=data.get("parent"),
         )
 
 
@@ -52,6 +58,31 @@ class QueueInfo:
 class GrantInfo:
     username: str
     resourceName: str
+
+
+@dataclass(frozen=True)
+class WhatIfInfo:
+    sentence: str
+    start: list[dict[str, Any]] = field(default_factory=list)
+    """``{"jobID", "nodes"}`` of each job that would start."""
+    shrink: list[dict[str, Any]] = field(default_factory=list)
+    """``{"jobID", "from", "to"}``, as in ``grow``."""
+    grow: list[dict[str, Any]] = field(default_factory=list)
+    evict: list[dict[str, Any]] = field(default_factory=list)
+    """``{"jobID", "inFavourOf"}``."""
+    job: dict[str, Any] | None = None
+    """Of the job asked about: ``{"wouldStart", "sentence", "nodes", "details"}``."""
+
+    @classmethod
+    def from_wire(cls, data: Mapping[str, Any]) -> WhatIfInfo:
+        return cls(
+            sentence=data["sentence"],
+            start=data.get("start") or [],
+            shrink=data.get("shrink") or [],
+            grow=data.get("grow") or [],
+            evict=data.get("evict") or [],
+            job=data.get("job"),
+        )
 
 
 class QueueCalls(Session):
@@ -67,7 +98,11 @@ class QueueCalls(Session):
         schedulingPolicy: Sequence[str] | None = None,  # noqa: N803
         location: Mapping[str, str] | None = None,
         quotaType: str | None = None,  # noqa: N803
+        *,
+        weight: int | None = None,
+        parent: str | None = None,
     ) -> tuple[bool, None]:
+        """``parent`` is the quota above; it has to be there."""
         body = present(
             name=require(name, "InvalidQueueName", "name"),
             namespace=require(namespace, "InvalidNameSpace", "namespace"),
@@ -75,8 +110,9 @@ class QueueCalls(Session):
             maxResources=maxResources,
             minResources=minResources,
             schedulingPolicy=schedulingPolicy,
-            location=location,
+            location=_located(location, parent),
             quotaType=quotaType,
+            weight=weight,
         )
         self._create("/queue", body)
         return True, None
@@ -88,15 +124,44 @@ class QueueCalls(Session):
         minResources: ResourceMap | None = None,  # noqa: N803
         schedulingPolicy: Sequence[str] | None = None,  # noqa: N803
         location: Mapping[str, str] | None = None,
+        *,
+        weight: int | None = None,
+        parent: str | None = None,
     ) -> tuple[bool, None]:
+        """Change what is given. An empty ``parent`` puts the queue under the root again."""
         body = present(
             maxResources=maxResources or None,
             minResources=minResources or None,
             schedulingPolicy=schedulingPolicy,
-            location=location,
+            location=_located(location, parent),
+            weight=weight,
         )
         self._put(_queue_path(queuename), body)
         return True, None
+
+    def close_queue(self, queuename: str) -> tuple[bool, None]:
+        """Let it accept and start nothing any more; what runs goes on."""
+        self._put(_queue_path(queuename), params={"action": "close"})
+        return True, None
+
+    def open_queue(self, queuename: str) -> tuple[bool, None]:
+        self._put(_queue_path(queuename), params={"action": "open"})
+        return True, None
+
+    def what_if(
+        self,
+        queues: Sequence[Mapping[str, Any]] = (),
+        nodes: Sequence[Mapping[str, Any]] = (),
+        remove_nodes: Sequence[str] = (),
+        job: Mapping[str, Any] | None = None,
+    ) -> tuple[bool, WhatIfInfo]:
+        """What the scheduler would do next if these things were so; nothing is carried out.
+
+        ``queues`` are changes such as ``{"name": "q", "maxResources": {"cpu": "8"}, "weight": 2}``, ``nodes`` are nodes
+        to add such as ``{"count": 2, "cpu": "8", "mem": "32Gi"}``, ``job`` is a job in the shape of a request body.
+        """
+        body = present(queues=list(queues), nodes=list(nodes), removeNodes=list(remove_nodes), job=job)
+        return True, WhatIfInfo.from_wire(self._call("POST", "/queue/whatIf", body=body, repeatable=True))
 
     def del_queue(self, queuename: str) -> tuple[bool, None]:
         self._delete(_queue_path(queuename))
@@ -135,6 +200,10 @@ class QueueCalls(Session):
             if grant.get("resourceType", "queue") == "queue"
         ]
         return True, grants
+
+
+def _located(location: Mapping[str, str] | None, parent: str | None) -> Mapping[str, str] | None:
+    return location if parent is None else {**(location or {}), PARENT_LABEL: parent}
 
 
 def _queue_path(queuename: str) -> str:

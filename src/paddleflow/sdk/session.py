@@ -7,7 +7,7 @@ call made again; a refused log-in is never repeated.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -104,14 +104,16 @@ class Session:
                 self.login(self.username, self._password)
         raise AssertionError("unreachable: the second round either returns or raises")
 
-    def _stream(self, path: str, params: Query, headers: Mapping[str, str] | None = None) -> Iterator[bytes]:
-        sent = {**(headers or {}), **self._proof()}
+    def _stream(
+        self, path: str, params: Query, on_answer: Callable[[Mapping[str, str]], None] = lambda _: None
+    ) -> Iterator[bytes]:
+        proof = self._proof()
         try:
-            yield from self._transport.stream(path, params=params, headers=sent)
+            yield from self._transport.stream(path, params=params, headers=proof, on_answer=on_answer)
         except UnauthenticatedError:
             # Raised before the first byte, so nothing is told twice.
             self.login(self.username, self._password)
-            yield from self._transport.stream(path, params=params, headers={**sent, **self._proof()})
+            yield from self._transport.stream(path, params=params, headers=self._proof(), on_answer=on_answer)
 
     def _proof(self) -> dict[str, str]:
         if self._token is None:

@@ -11,7 +11,7 @@ import json
 import random
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from paddleflow.sdk.errors import (
@@ -87,9 +87,17 @@ class Transport:
         raise AssertionError("unreachable: the last attempt either returns or raises")
 
     def stream(
-        self, path: str, *, params: Query | None = None, headers: Mapping[str, str] | None = None
+        self,
+        path: str,
+        *,
+        params: Query | None = None,
+        headers: Mapping[str, str] | None = None,
+        on_answer: Callable[[Mapping[str, str]], None] = lambda _: None,
     ) -> Iterator[bytes]:
-        """The body of a GET as it arrives. A lost connection raises UnreachableError; resuming is the caller's."""
+        """The body of a GET as it arrives. A lost connection raises UnreachableError; resuming is the caller's.
+
+        ``on_answer`` is told the headers of the answer before the first byte of it.
+        """
         import httpx
 
         timeout = httpx.Timeout(STREAM_IDLE_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
@@ -100,6 +108,7 @@ class Transport:
                 if not response.is_success:
                     response.read()
                     raise _failure(response)
+                on_answer(response.headers)
                 yield from response.iter_bytes()
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise self._unreachable("cannot reach", error) from error

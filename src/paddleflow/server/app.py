@@ -20,7 +20,18 @@ from paddleflow.server.errors import error_response
 from paddleflow.server.metrics import Metrics
 from paddleflow.server.middleware import Envelope
 from paddleflow.server.openapi import document_of
-from paddleflow.server.routes import access, clusters, events, filesystems, flavours, jobs, platform, queues, statistics
+from paddleflow.server.routes import (
+    access,
+    clusters,
+    events,
+    filesystems,
+    flavours,
+    jobs,
+    platform,
+    queues,
+    replays,
+    statistics,
+)
 from paddleflow.server.routing import Endpoint, asgi_endpoint, request_id_of
 from paddleflow.server.streams import Streams
 from paddleflow.server.workers import Workers
@@ -81,6 +92,7 @@ def declared_endpoints(metrics: Metrics, streams: Streams, workers: Workers) -> 
         clusters.routes,
         filesystems.routes,
         statistics.routes,
+        replays.routes,
         events.event_routes(streams, workers),
         platform.platform_routes(metrics),
     )

@@ -88,10 +88,12 @@ class Endpoint:
     prefixed: bool = True
     quick: bool = False
     """Reads a row or two by key and nothing else."""
+    only_asks: bool = False
+    """A question with a body: it changes nothing and does not wait in the line of those that do."""
 
     @property
     def writes(self) -> bool:
-        return self.method != "GET" and self.access is not Access.PUBLIC
+        return self.method != "GET" and self.access is not Access.PUBLIC and not self.only_asks
 
     @property
     def full_path(self) -> str:

@@ -21,8 +21,8 @@ from paddleflow.domain.commands import (
 )
 from paddleflow.domain.events import Event
 from paddleflow.domain.ids import DEFAULT_CLUSTER, DEFAULT_QUEUE, ROOT, JobId, UserName
-from paddleflow.domain.jobs import FlavourRef, Job, JobSpec, Member
-from paddleflow.domain.resources import Resources
+from paddleflow.domain.jobs import FlavourRef, Job, JobSpec, Member, RunPolicy
+from paddleflow.domain.resources import NOTHING, Resources
 from paddleflow.domain.users import PLATFORM, Actor
 from paddleflow.engine.context import Answer
 from paddleflow.engine.feed import Feed
@@ -32,17 +32,18 @@ from paddleflow.engine.reactors.admission import Admission
 from paddleflow.engine.reactors.launcher import Launcher
 from paddleflow.engine.reactors.loop import Reactor
 from paddleflow.engine.reactors.observer import Observer
+from paddleflow.engine.reactors.timers import Timers
 from paddleflow.engine.reads import Reads
 
 ROOT_ACTOR = Actor(name=ROOT)
 
 
 class InMemoryPlatform:
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    def __init__(self, nodes: Iterable[Node], *, obeys_stop: bool = True) -> None:
         self.clock = VirtualClock()
         self.store = MemoryStore()
-        self.runtime = MemoryRuntime(nodes=tuple(nodes), clock=self.clock)
-        identity = KeyedIdentity(b"k" * 32, token_life=timedelta(hours=1))
+        self.runtime = MemoryRuntime(nodes=tuple(nodes), clock=self.clock, obeys_stop=obeys_stop)
+        identity = self._identity = KeyedIdentity(b"k" * 32, token_life=timedelta(hours=1))
         self.feed = Feed(self.store)
         self.intake = Intake(self.store, self.clock, identity)
         self.reads = Reads(self.store, self.clock, identity)
@@ -61,8 +62,16 @@ class InMemoryPlatform:
             lease=Lease(store=self.store, clock=self.clock, name="runtime", holder="stories"),
         )
         self._reactors: list[Reactor] = [
-            Admission(store=self.store, intake=self.intake, host_note=""),
-            Launcher(store=self.store, intake=self.intake, runtimes=runtimes, stop_grace_s=10.0),
+            Admission(store=self.store, intake=self.intake, clock=self.clock, host_note=""),
+            Launcher(
+                store=self.store,
+                intake=self.intake,
+                identity=self._identity,
+                runtimes=runtimes,
+                stop_grace_s=10.0,
+                python="python3",
+            ),
+            Timers(store=self.store, intake=self.intake, clock=self.clock),
         ]
         self._after = self.feed.last_seq()
         self._observer.attach()
@@ -81,6 +90,13 @@ class InMemoryPlatform:
             for reactor in self._reactors:
                 reactor.react([event for event in events if event.kind in reactor.kinds])
 
+    def pass_time(self, seconds: float) -> None:
+        """Move the clock, let those who watch it act, and settle."""
+        self.clock.advance(seconds)
+        for reactor in self._reactors:
+            reactor.tick()
+        self.settle()
+
     def ask(self, command: Command, actor: Actor = ROOT_ACTOR) -> Answer:
         return self.intake.submit(command, actor)
 
@@ -91,8 +107,12 @@ class InMemoryPlatform:
             self.ask(CreateGrant(user=UserName(name), resource_type="queue", resource_id=queue))
         return Actor(name=UserName(name))
 
-    def a_queue(self, name: str, maximum: Resources) -> None:
-        self.ask(CreateQueue(name=name, namespace="default", max_resources=maximum))
+    def a_queue(
+        self, name: str, maximum: Resources, minimum: Resources = NOTHING, policies: tuple[str, ...] = ()
+    ) -> None:
+        self.ask(
+            CreateQueue(name=name, namespace="default", max_resources=maximum, min_resources=minimum, policies=policies)
+        )
 
     def submit(
         self,
@@ -103,13 +123,22 @@ class InMemoryPlatform:
         priority: str = "",
         labels: Mapping[str, str] | None = None,
         job_id: str = "",
+        policy: RunPolicy = RunPolicy(),  # noqa: B008  frozen
     ) -> JobId:
         member = Member(flavour=FlavourRef(resources=asking), image="none", command="true")
-        spec = JobSpec(members=(member,))
+        spec = JobSpec(members=(member,), policy=policy)
         command = SubmitJob(spec=spec, id=job_id, queue=queue, priority=priority, labels=labels or {})
+        return self.submit_spec(command, actor)
+
+    def submit_spec(self, command: SubmitJob, actor: Actor = ROOT_ACTOR) -> JobId:
         answer = self.ask(command, actor)
         self.settle()
         return JobId(str(answer["id"]))
+
+    def finish(self, job_id: JobId, exit_code: int = 0, task: int = 0) -> None:
+        """One task of the job ends by itself."""
+        self.runtime.finish(self.job(job_id).placements[task].task_id, exit_code)
+        self.settle()
 
     def job(self, job_id: JobId) -> Job:
         return self.reads.job(ROOT_ACTOR, job_id)[0]

@@ -78,17 +78,19 @@ class Platform:
             for cluster, runtime in outside.runtimes.items()
         ]
         self._reactors = [
-            self._thread(Admission(store=store, intake=self.intake, host_note=HOST_NOTE), "admission"),
+            self._thread(Admission(store=store, intake=self.intake, clock=clock, host_note=HOST_NOTE), "admission"),
             self._thread(
                 Launcher(
                     store=store,
                     intake=self.intake,
                     runtimes=outside.runtimes,
                     stop_grace_s=settings.local.stop_grace_s,
+                    identity=outside.identity,
+                    python=sys.executable,
                 ),
                 "runtime",
             ),
-            self._thread(Timers(store=store, clock=clock), "timers"),
+            self._thread(Timers(store=store, intake=self.intake, clock=clock), "timers"),
         ]
 
     def _lease(self, name: str) -> Lease:
@@ -110,6 +112,7 @@ class Platform:
 
     def stop(self) -> None:
         """Reactors first, so that nobody reacts to a half-stopped platform. Jobs go on without us."""
+        self.reads.close()
         self._sampler.stop()
         for reactor in reversed(self._reactors):
             reactor.stop()
@@ -155,6 +158,7 @@ def local_options(settings: Settings, state_dir: Path) -> LocalRuntimeOptions:
         nodes=tuple(simulated_nodes(settings.local)),
         log_cap_bytes=int(settings.local.log_cap_mib * 1024 * 1024),
         extra_path=_search_path(os.environ.get("PATH", "")),
+        port_range=range(settings.local.first_port, settings.local.last_port + 1),
     )
 
 

@@ -119,9 +119,12 @@ def _serve_on(listener: socket.socket, settings: Settings, outside: Outside, key
         )
         host, port = listener.getsockname()[:2]
         address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        server = _AnnouncingServer(
-            config, lambda: _announce(out, address, settings, is_new, outside), app.state.streams.close
-        )
+
+        def end_long_answers() -> None:
+            app.state.streams.close()
+            platform.reads.close()
+
+        server = _AnnouncingServer(config, lambda: _announce(out, address, settings, is_new, outside), end_long_answers)
         gc.freeze()  # none of what a server starts with is ever garbage; do not make every request pay for looking
         gc.enable()
         server.run(sockets=[listener])
@@ -149,10 +152,10 @@ class _AnnouncingServer(uvicorn.Server):
     """Says where it listens once it does (the port may have been chosen by the system), and on TERM or INT returns
     instead of dying of the signal, so that what stands behind it is shut down in order."""
 
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None], end_streams: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None], end_long: Callable[[], None]) -> None:
         super().__init__(config)
         self._announce = announce
-        self._end_streams = end_streams
+        self._end_long = end_long
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
@@ -160,7 +163,7 @@ class _AnnouncingServer(uvicorn.Server):
             self._announce()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._end_streams()  # or their followers would hold up the shutdown
+        self._end_long()  # streams and replays would hold up the shutdown
         super().handle_exit(sig, frame)
 
     @contextmanager

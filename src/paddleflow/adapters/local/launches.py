@@ -83,7 +83,7 @@ def make_spec(
     root_mark = hashlib.sha256(os.fsencode(folder.root)).hexdigest()[:8]
     return TaskSpec(
         argv=list(launch.argv),
-        env=task_environment(launch, folder.path, path),
+        env=task_environment(launch, folder, path),
         work_dir=launch.work_dir or f"{folder.path}/{layout.WORK}",
         mounts=[
             (m.source, check_mount_path("mountPath", m.target, code="InvalidArguments"), m.read_only)
@@ -99,16 +99,23 @@ def make_spec(
     )
 
 
-def task_environment(launch: TaskLaunch, task_path: str, path: str) -> dict[str, str]:
-    """What the task sees: never the server's own environment. The job may change all of it but its GPUs."""
+def short_temporary(root: str, task_id: str) -> str:
+    """A short name for the task's temporary directory: sockets below it must fit into 107 bytes."""
+    return f"{root}/{layout.SHORT}/{hashlib.sha256(task_id.encode()).hexdigest()[:10]}"
+
+
+def task_environment(launch: TaskLaunch, folder: TaskFolder, path: str) -> dict[str, str]:
+    """What the task sees: never the server's own environment. The job may change all of it but its GPUs and where its
+    membership is published."""
     return {
         "PATH": path,
-        "HOME": f"{task_path}/{layout.WORK}",
-        "TMPDIR": f"{task_path}/{layout.TEMPORARY}",
+        "HOME": f"{folder.path}/{layout.WORK}",
+        "TMPDIR": short_temporary(folder.root, folder.task_id),
         "LANG": "C.UTF-8",
         "LC_ALL": "C.UTF-8",
         "USER": _user_name(),
         **launch.env,
+        "PF_MEMBERSHIP_FILE": layout.membership_path(folder.root, folder.job_id),
         # Empty, not absent: an absent one would show every GPU to a task that asked for none.
         "CUDA_VISIBLE_DEVICES": ",".join(str(gpu) for gpu in launch.gpus),
     }

@@ -7,7 +7,11 @@
       nursery.sock              datagrams "<job>/<task>": please look after this task
       notify.fifo               lines "<job>/<task>": this task has changed (read by the platform)
       live/<task> -> <job>      every task whose end the platform has not acknowledged yet
+      ports/<port> -> <task>    every reserved port; ports.lock is held while one is given or given back
+      jobs/<job>/membership.json
+                                who belongs to the job now; membership.lock is held while it is replaced
       jobs/<job>/<task>/
+        ports -> <port>,…       the ports reserved for this task
         spec.json               what to run; its existence is the claim: written once, before anything else
         lock                    locked by the task's supervisor for as long as it lives
         started.json            written before the task may execute anything; without it nothing ever ran
@@ -33,10 +37,16 @@ if TYPE_CHECKING:
 LIVE = "live"
 JOBS = "jobs"
 TRASH = "trash"
+RESERVED = "ports"
+RESERVED_LOCK = "ports.lock"
+MEMBERSHIP_LOCK = "membership.lock"
 NURSERY_LOCK = "nursery.lock"
 NURSERY_SOCKET = "nursery.sock"
 NOTIFY_FIFO = "notify.fifo"
 
+MEMBERSHIP = "membership.json"
+
+PORTS = "ports"
 SPEC = "spec.json"
 LOCK = "lock"
 STARTED = "started.json"
@@ -47,6 +57,8 @@ LOG = "log"
 CONTROL_SOCKET = "control.sock"
 WORK = "work"
 TEMPORARY = "tmp"
+SHORT = "t"
+"""In the root: a short name for every task's temporary directory."""
 NEW_ROOT = "root"
 
 ROOT_FROM_TASK = "../../.."
@@ -58,6 +70,10 @@ _FLOCK = "hhqqi4x"
 
 def task_path(root: str, job_id: str, task_id: str) -> str:
     return f"{root}/{JOBS}/{job_id}/{task_id}"
+
+
+def membership_path(root: str, job_id: str) -> str:
+    return f"{root}/{JOBS}/{job_id}/{MEMBERSHIP}"
 
 
 def read_document(path: str) -> dict[str, Any] | None:

@@ -18,12 +18,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_IDENTITY_CHECK_S = 2
-_IDLE_S = 300
+_IDENTITY_CHECK_S = 2.0
 
 
 def main() -> None:
-    """Standard input is the bound datagram socket, the current directory the runtime root."""
+    """Standard input is the bound datagram socket, the current directory the runtime root, and the one argument the
+    seconds after which a nursery that nobody needs may go."""
+    longest_idle_s = float(sys.argv[1])
+    wait_s = min(_IDENTITY_CHECK_S, longest_idle_s)
     _enter_package()
     from paddleflow.adapters.local import kernel, layout, supervisor
 
@@ -37,23 +39,24 @@ def main() -> None:
     identity = _identity(layout.NURSERY_SOCKET)
     poller = select.poll()
     poller.register(requests, select.POLLIN)
-    idle_s = 0
+    idle_s = 0.0
     while _identity(layout.NURSERY_SOCKET) == identity:
         # The wait ends now and then to see whether the root was deleted or given to another nursery.
-        if poller.poll(_IDENTITY_CHECK_S * 1000):
-            idle_s = 0
-            _serve(requests, supervisor.supervise)
+        if poller.poll(wait_s * 1000):
+            idle_s = 0.0
+            _serve(requests.recv(1024), requests, supervisor.supervise)
             continue
-        idle_s += _IDENTITY_CHECK_S
-        if idle_s >= _IDLE_S:
-            # Nobody needed it for long, perhaps nobody ever will. First no more requests, then those still waiting.
+        idle_s += wait_s
+        if idle_s >= longest_idle_s and _identity(layout.NURSERY_SOCKET) == identity:
+            # Nobody needed it for long, perhaps nobody ever will. From the shutdown on whoever sends is refused and
+            # starts another nursery; what was sent before is still there to be read.
             os.unlink(layout.NURSERY_SOCKET)
-            while poller.poll(0):
-                _serve(requests, supervisor.supervise)
+            requests.shutdown(socket.SHUT_RD)
+            while request := requests.recv(1024):
+                _serve(request, requests, supervisor.supervise)
 
 
-def _serve(requests: socket.socket, supervise: Callable[[str], None]) -> None:
-    address = requests.recv(1024).decode()
+def _serve(request: bytes, requests: socket.socket, supervise: Callable[[str], None]) -> None:
     try:
         pid = os.fork()
     except OSError:
@@ -65,7 +68,7 @@ def _serve(requests: socket.socket, supervise: Callable[[str], None]) -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         requests.close()
-        supervise(address)
+        supervise(request.decode())
         status = 0
     finally:
         os._exit(status)

@@ -15,12 +15,14 @@ from paddleflow.domain.errors import Unavailable
 
 _PROGRAM = str(Path(__file__).with_name("nursery.py"))
 _START_PATIENCE_S = 20.0
-_NOBODY = (errno.ENOENT, errno.ECONNREFUSED)
+_NOBODY = (errno.ENOENT, errno.ECONNREFUSED, errno.EPIPE)
+"""Not there, dead, or just leaving."""
 
 
 class NurseryClient:
-    def __init__(self, root_fd: int, root: str) -> None:
+    def __init__(self, root_fd: int, root: str, idle_s: float) -> None:
         self._root = root
+        self._idle_s = idle_s
         # Socket addresses are limited to 108 bytes; through the descriptor the root may have any length.
         self._address = f"/proc/self/fd/{root_fd}/{layout.NURSERY_SOCKET}"
         self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -63,7 +65,7 @@ class NurseryClient:
                 os.chmod(self._address, 0o600)
                 # Ends, with success, as soon as the nursery proper has been detached and listens.
                 start = subprocess.run(
-                    [sys.executable, "-I", "-S", _PROGRAM],
+                    [sys.executable, "-I", "-S", _PROGRAM, str(self._idle_s)],
                     stdin=requests.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.PIPE,

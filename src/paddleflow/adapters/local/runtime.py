@@ -12,27 +12,30 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from paddleflow.adapters.local import layout
 from paddleflow.adapters.local.isolation import host_isolation
-from paddleflow.adapters.local.launches import SYSTEM_PATH, check_ids, check_launch, is_id, make_spec
+from paddleflow.adapters.local.launches import SYSTEM_PATH, check_ids, check_launch, is_id, make_spec, short_temporary
 from paddleflow.adapters.local.logs import read_part
+from paddleflow.adapters.local.memberships import publish_membership
 from paddleflow.adapters.local.nodes import host_name, host_node
 from paddleflow.adapters.local.notices import Notices
 from paddleflow.adapters.local.nursery_client import NurseryClient
+from paddleflow.adapters.local.reservations import PortReservations
 from paddleflow.adapters.local.states import TaskFolder
 from paddleflow.domain.clusters import Node
-from paddleflow.domain.errors import DiskFull, InUse, Invalid, Unavailable, not_found
+from paddleflow.domain.errors import DiskFull, InUse, Invalid, Unavailable, invalid_field, not_found
 from paddleflow.domain.ids import DEFAULT_CLUSTER, ClusterName, JobId, TaskId
-from paddleflow.domain.jobs import TaskLaunch, TaskReport, TaskStatus, Usage
+from paddleflow.domain.jobs import Address, Membership, TaskLaunch, TaskReport, TaskStatus, Usage
 from paddleflow.ports.runtime import LogChunk
 
 _RECHECK_S = 5.0
 _ASK_AGAIN_S = 3.0
+_LOOPBACK = "127.0.0.1"
 _ENDED = (TaskStatus.SUCCEEDED, TaskStatus.FAILED)
 
 
@@ -47,16 +50,21 @@ class LocalRuntimeOptions:
     """What a task writes beyond this is dropped."""
     extra_path: tuple[str, ...] = ()
     """Directories searched for programs before those of the system."""
+    port_range: range = range(20000, 30000)
+    """Ports for tasks that must find each other. Below those the kernel gives to outgoing connections."""
+    nursery_idle_s: float = 300.0
+    """The process that starts tasks ends when it was not needed for so long; the next task starts another."""
 
 
 class LocalRuntime:
     def __init__(self, options: LocalRuntimeOptions) -> None:
         self._options = options
         self._root = os.path.abspath(options.root)
+        self._reservations = PortReservations(self._root, options.port_range)
         with _translated():
             self._root_fd = _open_root(self._root)
             self._notices = Notices(self._root)
-            self._nursery = NurseryClient(self._root_fd, self._root)
+            self._nursery = NurseryClient(self._root_fd, self._root, options.nursery_idle_s)
             self._isolation = host_isolation()
             self._empty_trash()
         self._path = ":".join((*options.extra_path, SYSTEM_PATH))
@@ -82,6 +90,20 @@ class LocalRuntime:
         self._nursery.close()
         os.close(self._root_fd)
 
+    def addresses(self, job_id: JobId, task_ids: Sequence[TaskId], ports: int) -> Mapping[TaskId, Address]:
+        """Every node is this host, so every task is reached at the loopback address."""
+        check_ids(job_id, *task_ids)
+        if ports < 0:
+            raise invalid_field("ports", f"[{ports}] must not be negative")
+        with _translated():
+            reserved = self._reservations.reserve([self._folder(job_id, each) for each in task_ids], ports)
+        return {task_id: Address(host=_LOOPBACK, ports=numbers) for task_id, numbers in reserved.items()}
+
+    def publish(self, membership: Membership) -> None:
+        check_ids(membership.job_id, *(placement.task_id for placement, _ in membership.tasks))
+        with _translated():
+            publish_membership(self._root, membership)
+
     def launch(self, launch: TaskLaunch) -> None:
         check_ids(launch.job_id, launch.task_id)
         folder = self._folder(launch.job_id, launch.task_id)
@@ -100,6 +122,9 @@ class LocalRuntime:
         for directory in (os.path.dirname(folder.path), folder.path, *(f"{folder.path}/{name}" for name in own)):
             with suppress(FileExistsError):
                 os.mkdir(directory, 0o700)
+        with suppress(FileExistsError):
+            temporary = f"../{layout.JOBS}/{folder.job_id}/{folder.task_id}/{layout.TEMPORARY}"
+            os.symlink(temporary, short_temporary(self._root, folder.task_id))
         spec = make_spec(
             launch,
             folder,
@@ -145,8 +170,11 @@ class LocalRuntime:
         folder = self._find(task_id)
         if folder is None or not folder.has_ended():
             return
-        with _translated(), suppress(FileNotFoundError):
-            os.unlink(self._live(task_id))
+        with _translated():
+            # The ports first: a task that is no longer live is never acknowledged again.
+            self._reservations.release(folder)
+            with suppress(FileNotFoundError):
+                os.unlink(self._live(task_id))
         self._told.pop(task_id, None)
         self._asked.pop(task_id, None)
 
@@ -155,17 +183,20 @@ class LocalRuntime:
         directory = f"{self._root}/{layout.JOBS}/{job_id}"
         with _translated():
             try:
-                tasks = [TaskId(name) for name in os.listdir(directory)]
+                # What else lies there belongs to the whole job.
+                tasks = [TaskId(name) for name in os.listdir(directory) if name.startswith(f"{job_id}-")]
             except FileNotFoundError:
                 return
-            for task_id in tasks:
-                folder = self._folder(job_id, task_id)
+            folders = [self._folder(job_id, task_id) for task_id in tasks]
+            for folder in folders:
                 if not folder.has_ended() and (folder.has(layout.SPEC) or folder.is_supervised):
-                    raise InUse(f"job [{job_id}] cannot be removed while its task [{task_id}] has not ended")
-            for task_id in tasks:
-                with suppress(FileNotFoundError):
-                    os.unlink(self._live(task_id))
-                self._told.pop(task_id, None)
+                    raise InUse(f"job [{job_id}] cannot be removed while its task [{folder.task_id}] has not ended")
+            for folder in folders:
+                self._reservations.release(folder)
+                for name in (self._live(folder.task_id), short_temporary(self._root, folder.task_id)):
+                    with suppress(FileNotFoundError):
+                        os.unlink(name)
+                self._told.pop(folder.task_id, None)
             # Away first, deleted then: a crash in between leaves trash and not half a job.
             os.rename(directory, f"{self._root}/{layout.TRASH}/{job_id}.{os.urandom(8).hex()}")
             self._empty_trash()
@@ -236,7 +267,7 @@ class LocalRuntime:
         check_ids(job_id, task_id)
         folder = self._folder(job_id, task_id)
         with _translated():
-            if not folder.exists():
+            if not folder.is_known():
                 raise not_found("log", task_id)
             content, offset, size, sealed = read_part(f"{folder.path}/{layout.LOG}", start, limit)
         return LogChunk(content=content, start=offset, size=size, truncated=sealed)
@@ -267,7 +298,7 @@ class LocalRuntime:
         for end in range(1, len(task_id)):
             if task_id[end] == "-":
                 folder = self._folder(JobId(task_id[:end]), task_id)
-                if folder.exists():
+                if folder.is_known():
                     return folder
         return None
 
@@ -280,7 +311,7 @@ class LocalRuntime:
 def _open_root(root: str) -> int:
     os.makedirs(root, 0o700, exist_ok=True)
     os.chmod(root, 0o700)
-    for name in (layout.LIVE, layout.JOBS, layout.TRASH):
+    for name in (layout.LIVE, layout.JOBS, layout.TRASH, layout.RESERVED, layout.SHORT):
         os.makedirs(f"{root}/{name}", 0o700, exist_ok=True)
     return os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 

@@ -42,6 +42,10 @@ class TaskFolder:
     def has(self, name: str) -> bool:
         return os.path.lexists(f"{self.path}/{name}")
 
+    def is_known(self) -> bool:
+        """Whether the task was ever launched or stopped. A folder alone may hold no more than reserved ports."""
+        return self.has(layout.SPEC) or self.has(layout.STOP)
+
     def has_ended(self) -> bool:
         return self.has(layout.END)
 
@@ -85,6 +89,8 @@ class TaskFolder:
 
     def settle(self) -> bool:
         """End a task that nobody looks after any more, if it can be ended. False: it has not run and still may."""
+        if not (self.has(layout.STARTED) or self.has(layout.STOP) or self.has_ended()):
+            return False  # Not even locked: that would turn away a supervisor that is about to start.
         lock = layout.acquire_lock(f"{self.path}/{layout.LOCK}")
         if lock is None:
             return True  # A supervisor lives after all, or another server is settling it.
@@ -92,13 +98,11 @@ class TaskFolder:
             if self.has_ended():
                 return True
             started = layout.read_document(f"{self.path}/{layout.STARTED}")
-            if started is not None:
-                self._end_lost(started)
-                return True
-            if self.has(layout.STOP):
+            if started is None:
                 layout.write_end(self.path, {"status": FAILED, "message": NEVER_STARTED, "finished_at": time.time()})
-                return True
-            return False
+            else:
+                self._end_lost(started)
+            return True
         finally:
             os.close(lock)
 

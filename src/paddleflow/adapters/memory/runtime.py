@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from paddleflow.domain.clusters import Node
-from paddleflow.domain.errors import InUse, PaddleFlowError, invalid_field, not_found
+from paddleflow.domain.errors import InUse, PaddleFlowError, Unavailable, invalid_field, not_found
 from paddleflow.domain.ids import JobId, TaskId
-from paddleflow.domain.jobs import TaskLaunch, TaskReport, TaskStatus, Usage
+from paddleflow.domain.jobs import Address, Membership, TaskLaunch, TaskReport, TaskStatus, Usage
 from paddleflow.ports.clock import Clock
 from paddleflow.ports.runtime import LogChunk
 
@@ -36,11 +36,21 @@ class _Entry:
 
 
 class MemoryRuntime:
-    def __init__(self, *, clock: Clock, nodes: Sequence[Node], obeys_stop: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        nodes: Sequence[Node],
+        obeys_stop: bool = True,
+        port_range: range = range(20000, 30000),
+    ) -> None:
         """``obeys_stop`` False: a stopped task runs on until the story finishes it, as one that ignores TERM."""
         self._clock = clock
         self._nodes = list(nodes)
         self._obeys_stop = obeys_stop
+        self._port_range = port_range
+        self._ports: dict[TaskId, tuple[JobId, tuple[int, ...]]] = {}
+        """With the job, because a task's id alone does not tell where the job's ends."""
         self._entries: dict[TaskId, _Entry] = {}
         self._changed: dict[TaskId, None] = {}
         self._woken = False
@@ -48,6 +58,8 @@ class MemoryRuntime:
         self._next_launch_error: PaddleFlowError | None = None
         self.launches: list[TaskLaunch] = []
         """Every launch that really started a task, in order."""
+        self.published: dict[JobId, Membership] = {}
+        """What the tasks of each job would read now."""
 
     # What the story makes happen.
 
@@ -91,6 +103,29 @@ class MemoryRuntime:
             self._next_launch_error = error
 
     # The port.
+
+    def addresses(self, job_id: JobId, task_ids: Sequence[TaskId], ports: int) -> Mapping[TaskId, Address]:
+        _check_ids(job_id, *task_ids)
+        if ports < 0:
+            raise invalid_field("ports", f"[{ports}] must not be negative")
+        with self._condition:
+            held = {task_id: self._ports.get(task_id, (job_id, ()))[1] for task_id in task_ids}
+            taken = {port for _, numbers in self._ports.values() for port in numbers}
+            free = [port for port in self._port_range if port not in taken]
+            if sum(max(0, ports - len(numbers)) for numbers in held.values()) > len(free):
+                raise Unavailable(f"{len(free)} ports are left, which are not enough")
+            supply = iter(free)
+            for task_id, numbers in held.items():
+                held[task_id] = numbers + tuple(next(supply) for _ in range(ports - len(numbers)))
+                self._ports[task_id] = (job_id, held[task_id])
+            return {task_id: Address(host="127.0.0.1", ports=numbers[:ports]) for task_id, numbers in held.items()}
+
+    def publish(self, membership: Membership) -> None:
+        _check_ids(membership.job_id, *(placement.task_id for placement, _ in membership.tasks))
+        with self._condition:
+            published = self.published.get(membership.job_id)
+            if published is None or membership.generation >= published.generation:
+                self.published[membership.job_id] = membership
 
     def launch(self, launch: TaskLaunch) -> None:
         _check_ids(launch.job_id, launch.task_id)
@@ -139,6 +174,7 @@ class MemoryRuntime:
             entry = self._entries.get(task_id)
             if entry is not None and entry.has_ended:
                 entry.is_acknowledged = True
+                self._ports.pop(task_id, None)
 
     def remove(self, job_id: JobId) -> None:
         _check_ids(job_id)
@@ -150,6 +186,8 @@ class MemoryRuntime:
             for task_id in mine:
                 del self._entries[task_id]
                 self._changed.pop(task_id, None)
+            self._ports = {task_id: held for task_id, held in self._ports.items() if held[0] != job_id}
+            self.published.pop(job_id, None)
 
     def survey(self) -> list[TaskReport]:
         with self._condition:

@@ -248,6 +248,13 @@ class MemoryJobs:
     def page(self, where: JobFilter, request: PageRequest) -> Page[Job]:
         return self._rows.page(request, lambda job: _matches(job, where))
 
+    def ended_with_ttl(self) -> tuple[Job, ...]:
+        return tuple(job for job in self._rows.all() if job.is_terminal and job.spec.policy.ttl_s is not None)
+
+    def ended_last(self, limit: int) -> tuple[Job, ...]:
+        ended = [job for job in self._rows.all() if job.finished_at is not None]
+        return tuple(sorted(ended, key=lambda job: (job.updated_at, job.seq), reverse=True)[:limit])
+
     def in_status(self, statuses: frozenset[JobStatus]) -> tuple[Job, ...]:
         return tuple(job for job in self._rows.all() if job.status in statuses)
 

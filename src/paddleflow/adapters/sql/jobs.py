@@ -12,7 +12,14 @@ from sqlalchemy import bindparam, func, select, union_all
 
 from paddleflow.adapters.sql.job_pages import page_rows
 from paddleflow.adapters.sql.session import Session, page_of, stale
-from paddleflow.adapters.sql.specs import placements_from_json, placements_to_json, spec_from_json, spec_to_json
+from paddleflow.adapters.sql.specs import (
+    course_from_json,
+    course_to_json,
+    placements_from_json,
+    placements_to_json,
+    spec_from_json,
+    spec_to_json,
+)
 from paddleflow.adapters.sql.statements import (
     Row,
     Statement,
@@ -49,6 +56,18 @@ _SAVE = update_version(
 _SAVE_ALL = update_version(jobs, "id")
 _DELETE = delete_by(jobs, "id")
 _COUNT_BY_STATUS = Statement(select(jobs.c.queue, jobs.c.status, func.count()).group_by(jobs.c.queue, jobs.c.status))
+
+# Along the index of changes: an ended job hardly ever changes again.
+_ENDED_LAST = Statement(
+    select(jobs)
+    .where(jobs.c.finished_at.is_not(None))
+    .order_by(jobs.c.updated_at.desc(), jobs.c.seq.desc())
+    .limit(bindparam("limit"))
+)
+# Few jobs have one, so their specs are searched for it: an encoded spec names only what was given.
+_ENDED_WITH_TTL = Statement(
+    select(jobs).where(jobs.c.finished_at.is_not(None), jobs.c.spec.contains('"ttl_s":')).order_by(jobs.c.seq)
+)
 
 _ADD_LABEL = insert_plain(job_labels)
 _DELETE_LABELS = delete_by(job_labels, "job_seq")
@@ -97,6 +116,7 @@ def _job(row: Row) -> Job:
         finished_at,
         updated_at,
         version,
+        course,
     ) = row
     return Job(
         id=id,
@@ -117,6 +137,7 @@ def _job(row: Row) -> Job:
         updated_at=from_micros(updated_at),
         seq=seq,
         version=version,
+        **({} if course is None else course_from_json(course)),
     )
 
 
@@ -139,6 +160,7 @@ def _row(job: Job, version: int) -> dict[str, object]:
         "finished_at": to_micros_or_null(job.finished_at),
         "updated_at": to_micros(job.updated_at),
         "version": version,
+        "course": course_to_json(job),
     }
 
 
@@ -251,6 +273,13 @@ class SqlJobs:
             return ()
         wanted = {f"status_{n}": status.value for n, status in enumerate(statuses)}
         return tuple(_job(row) for row in self._session.rows(_in_status(len(wanted)), wanted))
+
+    def ended_with_ttl(self) -> tuple[Job, ...]:
+        found = (_job(row) for row in self._session.rows(_ENDED_WITH_TTL))
+        return tuple(job for job in found if job.is_terminal and job.spec.policy.ttl_s is not None)
+
+    def ended_last(self, limit: int) -> tuple[Job, ...]:
+        return tuple(_job(row) for row in self._session.rows(_ENDED_LAST, {"limit": limit}))
 
     def count_by_status(self) -> Mapping[tuple[QueueName, JobStatus], int]:
         rows = self._session.rows(_COUNT_BY_STATUS)

@@ -55,6 +55,7 @@ def _queue(row: Row) -> Queue:
         created_at,
         updated_at,
         version,
+        weight,
     ) = row
     return Queue(
         id=id,
@@ -66,6 +67,7 @@ def _queue(row: Row) -> Queue:
         min_resources=resources_from_json(min_resources),
         location=mapping_from_json(location),
         policies=strings_from_json(policies),
+        weight=1 if weight is None else weight,
         status=QueueStatus(status),
         created_at=from_micros(created_at),
         updated_at=from_micros(updated_at),
@@ -85,6 +87,7 @@ def _row(queue: Queue, version: int) -> dict[str, object]:
         "min_resources": resources_to_json(queue.min_resources),
         "location": mapping_to_json(queue.location),
         "policies": strings_to_json(queue.policies),
+        "weight": queue.weight,
         "status": queue.status.value,
         "created_at": to_micros(queue.created_at),
         "updated_at": to_micros(queue.updated_at),

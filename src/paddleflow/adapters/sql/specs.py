@@ -1,4 +1,5 @@
-"""What a job asks for, as JSON: the encoder and the decoder of ``JobSpec`` and of placements.
+"""What a job asks for and how far it has come, as JSON: the encoder and the decoder of ``JobSpec``, of placements and
+of what a job remembers beyond its status.
 
 Fields that are empty are left out, and a field that is absent reads as empty: rows written before a field existed stay
 readable, and most rows stay short. Fields whose default is not empty (kind, framework, role, replicas) are always
@@ -12,13 +13,29 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from paddleflow.adapters.sql.values import to_json
+from paddleflow.adapters.sql.values import from_micros_or_null, to_json, to_micros_or_null
 from paddleflow.domain.ids import NodeName, TaskId
-from paddleflow.domain.jobs import FlavourRef, Framework, FsRef, JobKind, JobSpec, Member, Placement
+from paddleflow.domain.jobs import (
+    Elasticity,
+    FlavourRef,
+    Framework,
+    FsRef,
+    Job,
+    JobKind,
+    JobSpec,
+    JobStatus,
+    Member,
+    Placement,
+    RunPolicy,
+    Spot,
+)
 from paddleflow.domain.resources import NOTHING, Resources
 
 Json = dict[str, Any]
 _NO_FLAVOUR = FlavourRef()
+_NO_POLICY = RunPolicy()
+_ELASTIC = ("role", "least", "most", "sizes", "rescale_cost_s")
+_POLICY = ("retries", "backoff_s", "deadline_s", "ttl_s", "grace_s", "requeue")
 
 
 def spec_to_json(spec: JobSpec) -> str:
@@ -29,6 +46,12 @@ def spec_to_json(spec: JobSpec) -> str:
     }
     if spec.extension_template is not None:
         encoded["extension_template"] = dict(spec.extension_template)
+    if spec.elastic is not None:
+        encoded["elastic"] = {name: getattr(spec.elastic, name) for name in _ELASTIC}
+    if spec.policy != _NO_POLICY:
+        encoded["policy"] = {
+            name: value for name in _POLICY if (value := getattr(spec.policy, name)) != getattr(_NO_POLICY, name)
+        }
     return to_json(encoded)
 
 
@@ -41,7 +64,13 @@ def spec_from_json(text: str) -> JobSpec:
         framework=Framework(encoded.get("framework", Framework.STANDALONE.value)),
         members=tuple([_decode_member(member) for member in encoded.get("members", ())]),
         extension_template=encoded.get("extension_template"),
+        elastic=_decode_elastic(encoded.get("elastic")),
+        policy=RunPolicy(**encoded["policy"]) if "policy" in encoded else _NO_POLICY,
     )
+
+
+def _decode_elastic(encoded: Json | None) -> Elasticity | None:
+    return None if encoded is None else Elasticity(**{**encoded, "sizes": tuple(encoded["sizes"])})
 
 
 def _encode_member(member: Member) -> Json:
@@ -58,6 +87,7 @@ def _encode_member(member: Member) -> Json:
         "port": member.port,
         "labels": dict(member.labels),
         "annotations": dict(member.annotations),
+        "node_selector": dict(member.node_selector),
     }
     encoded = {name: value for name, value in encoded.items() if value or name == "replicas"}
     encoded["role"] = member.role
@@ -86,6 +116,7 @@ def _decode_member(encoded: Json) -> Member:
         port=read("port", 0),
         labels=read("labels") or {},
         annotations=read("annotations") or {},
+        node_selector=read("node_selector") or {},
     )
 
 
@@ -130,17 +161,63 @@ def _decode_fs(encoded: Json) -> FsRef:
 
 
 def placements_to_json(placements: tuple[Placement, ...]) -> str:
-    if not placements:
-        return "[]"
-    return to_json([{"task_id": each.task_id, "node": each.node, "gpus": each.gpus} for each in placements])
+    return to_json([_encode_placement(each) for each in placements]) if placements else "[]"
+
+
+def _encode_placement(at: Placement) -> Json:
+    return {"task_id": at.task_id, "role": at.role, "index": at.index, "node": at.node, "gpus": at.gpus}
 
 
 @lru_cache(maxsize=4096)
 def placements_from_json(text: str) -> tuple[Placement, ...]:
     """Remembered for those who show the same page again and again."""
-    if text == "[]":
-        return ()
-    return tuple(
-        Placement(task_id=TaskId(each["task_id"]), node=NodeName(each["node"]), gpus=tuple(each.get("gpus", ())))
-        for each in json.loads(text)
+    return () if text == "[]" else tuple(_decode_placement(each) for each in json.loads(text))
+
+
+def _decode_placement(encoded: Json) -> Placement:
+    role, index = encoded.get("role"), encoded.get("index")
+    if role is None or index is None:
+        # Written when jobs had one task and its id said both.
+        *_, role, index = encoded["task_id"].rsplit("-", 2)
+    return Placement(
+        task_id=TaskId(encoded["task_id"]),
+        role=role,
+        index=int(index),
+        node=NodeName(encoded["node"]),
+        gpus=tuple(encoded.get("gpus", ())),
     )
+
+
+def course_to_json(job: Job) -> str | None:
+    """Null for a job that waits for the first time, or that was started once and has ended."""
+    encoded: Json = {
+        "leaving": [_encode_placement(each) for each in job.leaving],
+        "claim": [{"role": at.role, "index": at.index, "node": at.node, "gpus": at.gpus} for at in job.claim],
+        "outcome": None if job.outcome is None else job.outcome.value,
+        "generation": job.generation,
+        "failures": job.failures,
+        "not_before": to_micros_or_null(job.not_before),
+        "resized_at": to_micros_or_null(job.resized_at),
+        "started_at": to_micros_or_null(job.started_at),
+    }
+    encoded = {name: value for name, value in encoded.items() if value}
+    return to_json(encoded) if encoded else None
+
+
+def course_from_json(text: str) -> Json:
+    """As fields of a job."""
+    encoded: Json = json.loads(text)
+    read = encoded.get
+    return {
+        "leaving": tuple(_decode_placement(each) for each in read("leaving", ())),
+        "claim": tuple(
+            Spot(role=at["role"], index=at["index"], node=NodeName(at["node"]), gpus=tuple(at["gpus"]))
+            for at in read("claim", ())
+        ),
+        "outcome": JobStatus(encoded["outcome"]) if "outcome" in encoded else None,
+        "generation": read("generation", 0),
+        "failures": read("failures", 0),
+        "not_before": from_micros_or_null(read("not_before")),
+        "resized_at": from_micros_or_null(read("resized_at")),
+        "started_at": from_micros_or_null(read("started_at")),
+    }

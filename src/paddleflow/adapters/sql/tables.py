@@ -161,6 +161,8 @@ queues = Table(
     _number("created_at"),
     _number("updated_at"),
     _number("version"),
+    # Null: one.
+    _number_or_null("weight"),
     UniqueConstraint("id"),
     UniqueConstraint("name"),
     sqlite_autoincrement=True,
@@ -207,6 +209,8 @@ jobs = Table(
     _number_or_null("finished_at"),
     _number("updated_at"),
     _number("version"),
+    # How far it has come beyond its status, as JSON; null for most.
+    _text_or_null("course"),
     UniqueConstraint("id"),
     # Each list walks one of these in row order and stops when its page is full.
     Index(None, "owner", "seq"),

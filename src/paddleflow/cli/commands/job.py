@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from paddleflow.cli.commands.job_follow import logs, watch
-from paddleflow.cli.commands.job_submit import submit
+from paddleflow.cli.commands.job_submit import run, submit
 from paddleflow.cli.complete import job_ids, queue_names
 from paddleflow.cli.invocation import Invocation
+from paddleflow.cli.output import draw_simple, show_page, show_with_details
 from paddleflow.cli.output import show as show_table
-from paddleflow.cli.output import show_page, show_with_details, to_json
 from paddleflow.cli.values import NAMES, PAIRS
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ _FIELDS = {
     "extensionTemplate": ("extension template", "extension_template"),
     "framework": ("framework", "framework"),
     "members": ("members", "member_list"),
+    "elastic": ("elastic", "elastic"),
+    "runPolicy": ("run policy", "run_policy"),
 }
 """What ``-fl`` may name: the header it is shown under, and where it is found."""
 
@@ -59,6 +61,7 @@ def job() -> None:
 
 
 job.add_command(submit)
+job.add_command(run)
 job.add_command(watch)
 job.add_command(logs)
 
@@ -168,11 +171,45 @@ def why(invocation: Invocation, jobid: str) -> None:
     _, reason = invocation.client.why_job(jobid)
     if invocation.output == "table":
         click.echo(f"{reason.job_id} {reason.sentence.removeprefix('it ')}")
-        if reason.details:
-            click.echo(to_json(reason.details))
+        _show_numbers(reason.details)
         return
     headers = ["job id", "status", "sentence", "details"]
     show_table(invocation.output, headers, [[reason.job_id, reason.status, reason.sentence, reason.details]])
+
+
+@job.command()
+@click.argument("jobid", shell_complete=job_ids)
+@click.pass_obj
+def eta(invocation: Invocation, jobid: str) -> None:
+    """say when a job is expected to start"""
+    _, told = invocation.client.job_eta(jobid)
+    headers = ["job id", "status", "earliest", "expected", "latest", "confidence"]
+    row: list[object] = [told.job_id, told.status, told.low, told.median, told.high, f"{told.confidence:.0%}"]
+    if invocation.output == "json":
+        show_table(invocation.output, [*headers, "sentence"], [[*row, told.sentence]])
+        return
+    click.echo(f"{told.job_id} {told.sentence.removeprefix('it ')}")
+    if told.median:
+        show_table(invocation.output, headers, [row])
+
+
+def _show_numbers(details: dict[str, Any]) -> None:
+    """The facts behind a sentence: single ones in one small table, each list of them in another."""
+    single = {name: value for name, value in details.items() if not _is_rows(value) and value not in ([], "")}
+    if single:
+        rows = [
+            [name, ", ".join(map(str, value)) if isinstance(value, list) else value] for name, value in single.items()
+        ]
+        click.echo(draw_simple(["what", "value"], rows))
+    for name, rows in details.items():
+        if _is_rows(rows):
+            headers = list(dict.fromkeys(header for row in rows for header in row))
+            click.echo(f"\n{name}:")
+            click.echo(draw_simple(headers, [[row.get(header) for header in headers] for row in rows]))
+
+
+def _is_rows(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
 
 
 def _headers(fields: list[str]) -> list[str]:
@@ -197,6 +234,10 @@ def _details(one: JobInfo) -> dict[str, object]:
     }
     if one.member_list:
         details |= {"framework": one.framework, "members": one.member_list}
+    if one.elastic:
+        details["elastic"] = one.elastic
+    if one.run_policy:
+        details["runPolicy"] = one.run_policy
     if one.extension_template:
         details["extensionTemplate"] = one.extension_template
     details["message"] = one.message

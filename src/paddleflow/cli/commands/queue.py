@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
+from paddleflow.cli.commands.what_if import what_if
 from paddleflow.cli.complete import queue_names
 from paddleflow.cli.invocation import Invocation
 from paddleflow.cli.output import show_list, show_page, show_with_details
 from paddleflow.cli.values import NAMES, PAIRS
+from paddleflow.domain.resources import NOTHING, Resources
+
+if TYPE_CHECKING:
+    from paddleflow.sdk.client import Client
+    from paddleflow.sdk.queues import QueueInfo
 
 Pairs = dict[str, str]
 
@@ -15,6 +23,9 @@ Pairs = dict[str, str]
 @click.group()
 def queue() -> None:
     """manage queues and who may use them"""
+
+
+queue.add_command(what_if)
 
 
 @queue.command("list")
@@ -44,6 +55,9 @@ def show(invocation: Invocation, queuename: str) -> None:
         "idle resources": one.idleResources,
         "scheduling policy": one.schedulingPolicy,
         "location": one.location,
+        "weight": one.weight,
+        "parent": one.parent,
+        **_children(invocation.client, one),
     }
     given: dict[str, object] = {name: value for name, value in details.items() if value or name == "max resources"}
     show_with_details(invocation.output, headers, row, "queue info: ", given)
@@ -62,6 +76,10 @@ def show(invocation: Invocation, queuename: str) -> None:
 @click.option("--location", type=PAIRS, help="Labels of the nodes the queue lives on.")
 @click.option("--quota", help="elasticQuota (the default) or volcanoCapabilityQuota.")
 @click.option("--clustername", help="The cluster of the queue.")
+@click.option(
+    "--weight", type=click.IntRange(min=1), help="Its part of what is left over, beside its siblings' weights."
+)
+@click.option("--parent", shell_complete=queue_names, help="The quota above it.")
 @click.pass_obj
 def create(
     invocation: Invocation,
@@ -78,11 +96,15 @@ def create(
     location: Pairs | None,
     quota: str | None,
     clustername: str | None,
+    weight: int | None,
+    parent: str | None,
 ) -> None:
     """create a queue of at most MAXCPU and MAXMEM"""
     most = _resources(maxcpu, maxmem, maxscalar)
     least = _resources(mincpu, minmem, minscalar)
-    invocation.client.add_queue(name, namespace, clustername, most, least or None, policy, location, quota)
+    invocation.client.add_queue(
+        name, namespace, clustername, most, least or None, policy, location, quota, weight=weight, parent=parent
+    )
     click.echo(f"queue[{name}] create success ")
 
 
@@ -96,6 +118,10 @@ def create(
 @click.option("--minscalar", type=PAIRS, help="Guaranteed scalar resources.")
 @click.option("--policy", type=NAMES, help="How waiting jobs are ordered; NAME- removes one.")
 @click.option("--location", type=PAIRS, help="Labels of the nodes the queue lives on; KEY= removes one.")
+@click.option(
+    "--weight", type=click.IntRange(min=1), help="Its part of what is left over, beside its siblings' weights."
+)
+@click.option("--parent", shell_complete=queue_names, help="The quota above it; empty: the root.")
 @click.pass_obj
 def update(
     invocation: Invocation,
@@ -109,12 +135,32 @@ def update(
     minscalar: Pairs | None,
     policy: list[str] | None,
     location: Pairs | None,
+    weight: int | None,
+    parent: str | None,
 ) -> None:
     """change a queue; what is not given stays"""
     most = _resources(maxcpu, maxmem, maxscalar)
     least = _resources(mincpu, minmem, minscalar)
-    invocation.client.update_queue(name, most, least, policy, location)
+    invocation.client.update_queue(name, most, least, policy, location, weight=weight, parent=parent)
     click.echo(f"queue[{name}] update success ")
+
+
+@queue.command()
+@click.argument("queuename", shell_complete=queue_names)
+@click.pass_obj
+def stop(invocation: Invocation, queuename: str) -> None:
+    """let a queue accept and start nothing; what runs goes on"""
+    invocation.client.close_queue(queuename)
+    click.echo(f"queue[{queuename}] stop success ")
+
+
+@queue.command("open")
+@click.argument("queuename", shell_complete=queue_names)
+@click.pass_obj
+def open_(invocation: Invocation, queuename: str) -> None:
+    """let a stopped queue accept and start jobs again"""
+    invocation.client.open_queue(queuename)
+    click.echo(f"queue[{queuename}] open success ")
 
 
 @queue.command()
@@ -155,6 +201,25 @@ def grantlist(invocation: Invocation, maxsize: int, username: str | None) -> Non
     _, grants = invocation.client.show_queue_grant(username, maxsize)
     rows = [[one.username, one.resourceName] for one in grants]
     show_list(invocation.output, ["user name", "queue name"], rows, nothing="no grantlist found ")
+
+
+def _children(client: Client, parent: QueueInfo) -> dict[str, object]:
+    """The quotas under this one, and how much of its guarantee they have been promised."""
+    if parent.status != "closed" or (parent.parent is None and parent.name != "root"):
+        return {}  # only a closed queue can have any
+    below, marker = [], None
+    while True:
+        _, queues, marker = client.list_queue(1000, marker)
+        below += [one for one in queues if one.parent == parent.name and one.clusterName == parent.clusterName]
+        if not marker:
+            break
+    promised = sum((_amounts(one.minResources) for one in below), NOTHING)
+    return {"children": [one.name for one in below], "children min resources": promised.spell()}
+
+
+def _amounts(shown: dict[str, Any]) -> Resources:
+    scalars = shown.get("scalarResources") or {}
+    return Resources.parse({name: text for name, text in shown.items() if isinstance(text, str)} | scalars)
 
 
 def _resources(cpu: str | None, memory: str | None, scalars: Pairs | None) -> dict[str, object]:

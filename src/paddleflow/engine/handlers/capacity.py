@@ -23,7 +23,8 @@ from paddleflow.domain.names import (
     check_text,
 )
 from paddleflow.domain.queries import JobFilter, PageRequest
-from paddleflow.domain.queues import Queue, QuotaType
+from paddleflow.domain.queues import Queue, QueueStatus, QuotaType
+from paddleflow.domain.quotas import check_may_delete, check_quota_tree, children_of, guarantee_of_own_nodes, parent_of
 from paddleflow.domain.resources import Resources
 from paddleflow.domain.users import ResourceType
 from paddleflow.engine.context import Answer, Context
@@ -127,11 +128,11 @@ def create_queue(ctx: Context, command: commands.CreateQueue) -> Answer:
         min_resources=command.min_resources,
         location=check_labels("location", command.location, value_limit=_LOCATION_LIMIT, code="QueueInvalidField"),
         policies=_policies((), command.policies),
+        weight=command.weight,
         created_at=ctx.now,
         updated_at=ctx.now,
     )
-    _check_quota(queue)
-    ctx.uow.queues.add(queue)
+    _place_in_tree(ctx, queue, None)
     ctx.emit(EventKind.QUEUE_CREATED, name)
     return {"name": name}
 
@@ -146,10 +147,11 @@ def update_queue(ctx: Context, command: commands.UpdateQueue) -> Answer:
             "location", merged(queue.location, command.location), value_limit=_LOCATION_LIMIT, code="QueueInvalidField"
         ),
         policies=_policies(queue.policies, command.policies),
+        weight=queue.weight if command.weight is None else command.weight,
+        status=queue.status if command.status is None else _asked_status(ctx, queue, command.status),
         updated_at=ctx.now,
     )
-    _check_quota(changed)
-    ctx.uow.queues.save(changed)
+    _place_in_tree(ctx, changed, queue)
     ctx.emit(EventKind.QUEUE_UPDATED, queue.name)
     return {"name": queue.name}
 
@@ -157,8 +159,48 @@ def update_queue(ctx: Context, command: commands.UpdateQueue) -> Answer:
 def delete_queue(ctx: Context, command: commands.DeleteQueue) -> Answer:
     queue = _queue(ctx, command.name)
     _refuse_if_busy(ctx, queue)
+    check_may_delete(queue, ctx.uow.queues.all())
+    parent = parent_of(queue, ctx.uow.queues.all())
     _drop_queue(ctx, queue)
+    if parent is not None:
+        _open_if_leaf(ctx, parent)
     return {}
+
+
+def _place_in_tree(ctx: Context, queue: Queue, before: Queue | None) -> None:
+    """Store a new or changed queue where the tree of quotas has room for it; only leaves of the tree take jobs."""
+    stored = ctx.uow.queues.all()
+    queue = check_quota_tree(queue, stored, ctx.uow.clusters.nodes(queue.cluster))
+    parent = parent_of(queue, stored)
+    old_parent = None if before is None else parent_of(before, stored)
+    if parent is not None and not children_of(parent, stored):
+        _refuse_if_busy(ctx, parent, f"; it cannot become the parent of queue[{queue.name}] before they have ended")
+        ctx.uow.queues.save(replace(parent, status=QueueStatus.CLOSED, updated_at=ctx.now))
+        ctx.emit(EventKind.QUEUE_UPDATED, parent.name)
+    if before is not None:
+        ctx.uow.queues.save(queue)
+    else:
+        leaf = not children_of(queue, stored)
+        ctx.uow.queues.add(queue if leaf else replace(queue, status=QueueStatus.CLOSED))
+    if old_parent is not None:
+        _open_if_leaf(ctx, old_parent)
+
+
+def _open_if_leaf(ctx: Context, parent: Queue) -> None:
+    """A quota that has lost its last child takes jobs again."""
+    if not children_of(parent, ctx.uow.queues.all()):
+        ctx.uow.queues.save(replace(_queue(ctx, parent.name), status=QueueStatus.OPEN, updated_at=ctx.now))
+        ctx.emit(EventKind.QUEUE_UPDATED, parent.name)
+
+
+def _asked_status(ctx: Context, queue: Queue, text: str) -> QueueStatus:
+    if text not in (QueueStatus.OPEN, QueueStatus.CLOSED):
+        raise invalid_field("status", f"[{text[:80]}] is not open or closed", code="QueueInvalidField")
+    if text == QueueStatus.OPEN and children_of(queue, ctx.uow.queues.all()):
+        raise Invalid(
+            f"queue[{queue.name}] has quotas under it and stays closed; jobs go to those", code="QueueInvalidField"
+        )
+    return QueueStatus(text)
 
 
 def _drop_queue(ctx: Context, queue: Queue) -> None:
@@ -167,11 +209,11 @@ def _drop_queue(ctx: Context, queue: Queue) -> None:
     ctx.emit(EventKind.QUEUE_DELETED, queue.name)
 
 
-def _refuse_if_busy(ctx: Context, queue: Queue) -> None:
+def _refuse_if_busy(ctx: Context, queue: Queue, consequence: str = "") -> None:
     busy = ctx.uow.jobs.page(JobFilter(queue=queue.name, statuses=ACTIVE), PageRequest(limit=10)).rows
     if busy:
         listed = ", ".join(job.id for job in busy)
-        raise InUse(f"queue[{queue.name}] is in use by jobs: {listed}", code="QueueIsInUse")
+        raise InUse(f"queue[{queue.name}] is in use by jobs: {listed}{consequence}", code="QueueIsInUse")
 
 
 def _quota_type(text: str) -> QuotaType:
@@ -182,14 +224,6 @@ def _quota_type(text: str) -> QuotaType:
             f"quotaType[{text[:80]}] is not one of elasticQuota, volcanoCapabilityQuota",
             code="QueueQuotaTypeIsNotSupported",
         ) from None
-
-
-def _check_quota(queue: Queue) -> None:
-    if queue.quota_type is not QuotaType.ELASTIC and not queue.min_resources.is_zero:
-        raise Invalid("minResources is only for elasticQuota queues", code="InvalidComputeResource")
-    for name, units in queue.min_resources:
-        if units > queue.max_resources.get(name):
-            raise Invalid(f"maxResources less than minResources in {name}", code="InvalidComputeResource")
 
 
 def _overlaid(old: Resources, new: Resources | None, dropped: frozenset[str]) -> Resources:
@@ -285,6 +319,12 @@ def report_nodes(ctx: Context, command: commands.ReportNodes) -> Answer:
         return {"changed": False}
     ctx.uow.clusters.replace_nodes(command.cluster, nodes)
     ctx.emit(EventKind.NODES_REPORTED, command.cluster, nodes=len(nodes))
+    for queue in ctx.uow.queues.all():
+        if queue.cluster == command.cluster and queue.is_physical:
+            guaranteed = guarantee_of_own_nodes(queue, nodes)
+            if guaranteed != queue.min_resources:
+                ctx.uow.queues.save(replace(queue, min_resources=guaranteed, updated_at=ctx.now))
+                ctx.emit(EventKind.QUEUE_UPDATED, queue.name)
     return {"changed": True}
 
 

@@ -1,23 +1,35 @@
-"""Admission: feed → ledger → decide → AdmitJob."""
+"""Admission: feed → ledger → decide → commands. The scheduler's one connection to the world."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from paddleflow.domain.commands import AdmitJob
+from paddleflow.domain.commands import AdmitJob, Command, EvictJob, ReserveRoom, ResizeJob
 from paddleflow.domain.events import Event, EventKind
 from paddleflow.domain.ids import JobId
-from paddleflow.domain.jobs import ACTIVE
+from paddleflow.domain.jobs import ACTIVE, Job, JobStatus
 from paddleflow.domain.users import PLATFORM
 from paddleflow.engine.intake import Intake
+from paddleflow.ports.clock import Clock
 from paddleflow.ports.store import Store
 from paddleflow.scheduling.decide import decide
-from paddleflow.scheduling.snapshot import Ledger
+from paddleflow.scheduling.decisions import Decisions, Resize
+from paddleflow.scheduling.entries import waiting_of
+from paddleflow.scheduling.ledger import Ledger
+from paddleflow.scheduling.pace import Pace
 
-_CHANGED = frozenset({EventKind.JOB_SUBMITTED, EventKind.JOB_UPDATED})
+_CHANGED = frozenset(
+    {
+        EventKind.JOB_SUBMITTED,
+        EventKind.JOB_UPDATED,
+        EventKind.JOB_STARTED,
+        EventKind.JOB_RESIZED,
+        EventKind.JOB_STOPPING,
+        EventKind.JOB_REQUEUED,
+    }
+)
 _GONE = frozenset({EventKind.JOB_FINISHED, EventKind.JOB_DELETED})
-"""An end is final, so these need no second look. A job that starts or is being stopped holds what it held, and what is
-admitted is admitted here."""
+"""An end is final, so these need no second look. What is admitted, reserved or evicted is so by this reactor."""
 _CAPACITY_EVENTS = frozenset(
     {
         EventKind.QUEUE_CREATED,
@@ -28,28 +40,33 @@ _CAPACITY_EVENTS = frozenset(
         EventKind.NODES_REPORTED,
     }
 )
-_FREES_OR_ASKS = _CAPACITY_EVENTS | {
-    EventKind.JOB_SUBMITTED,
-    EventKind.JOB_FINISHED,
+_FREES = _CAPACITY_EVENTS | {
     EventKind.JOB_UPDATED,
+    EventKind.JOB_RESIZED,
+    EventKind.JOB_REQUEUED,
+    EventKind.JOB_FINISHED,
+    EventKind.JOB_DELETED,
 }
-"""What can make a decision come out differently; a job that merely started cannot."""
+"""What may free room or change rights. A job that starts, or is being stopped, holds what it held."""
 
 
 class Admission:
     name = "admission"
     kinds = _CHANGED | _GONE | _CAPACITY_EVENTS
 
-    def __init__(self, *, store: Store, intake: Intake, host_note: str) -> None:
+    def __init__(self, *, store: Store, intake: Intake, clock: Clock, host_note: str) -> None:
         self._store = store
         self._intake = intake
+        self._clock = clock
         self._host_note = host_note
         """Said in the message of every admitted job: what its runtime does with ``image``."""
         self._ledger = Ledger()
+        self._pace = Pace()
 
     def resync(self) -> None:
         self._ledger = load_ledger(self._store)
-        self._admit()
+        self._pace.changed()
+        self._decide()
 
     def react(self, events: Sequence[Event]) -> None:
         gone = {JobId(event.subject) for event in events if event.kind in _GONE}
@@ -66,23 +83,74 @@ class Admission:
                 self._ledger.drop(job_id)
             else:
                 self._ledger.put(job)
-        if any(event.kind in _FREES_OR_ASKS for event in events):
-            self._admit()
+                self._note(job)
+        if any(event.kind in _FREES for event in events):
+            self._pace.changed()
+        self._decide()
+
+    def _note(self, job: Job) -> None:
+        """One that waits may start; one that runs may now be resized."""
+        if job.status is JobStatus.INIT:
+            self._pace.submitted(waiting_of(job))
+        elif job.spec.elastic is not None:
+            self._pace.changed()
 
     def tick(self) -> None:
-        """Nothing is left over: what could not be admitted waits for an event that frees room."""
+        """Some decisions wait for a moment and not for an event: a back-off that ends, a size that has settled."""
+        self._decide()
 
-    def _admit(self) -> None:
-        """A job that was stopped or deleted since the snapshot is refused; its own event puts the ledger right."""
-        decisions = decide(self._ledger.snapshot())
-        admissions = [
-            AdmitJob(id=admission.job_id, placements=admission.placements, message=self._host_note)
-            for admission in decisions.admissions
-        ]
-        answers = self._intake.submit_together(admissions, PLATFORM)
-        for admission, answer in zip(admissions, answers, strict=True):
-            if answer is not None:
-                self._ledger.admitted(admission.id, admission.placements)
+    def _decide(self) -> None:
+        """A job that changed since the ledger heard of it is refused; its own event puts the ledger right."""
+        now = self._clock.now().timestamp()
+        if not self._pace.is_due(now):
+            return
+        decisions = decide(self._ledger, now)
+        self._pace.decided(decisions)
+        if not decisions.changes_anything:
+            return
+        first = self._starts(decisions)
+        accepted = self._ask(first)
+        # Nobody is disturbed for a job that does not wait any more.
+        then = self._disturbances(decisions, accepted)
+        accepted |= self._ask(then)
+        self._ledger.apply(decisions.only(accepted), now)
+        if not accepted.issuperset(decisions.subjects):
+            self._pace.changed()
+
+    def _ask(self, asked: Mapping[JobId, Command]) -> set[JobId]:
+        answers = self._intake.submit_together(list(asked.values()), PLATFORM)
+        return {job_id for job_id, answer in zip(asked, answers, strict=True) if answer is not None}
+
+    def _starts(self, decisions: Decisions) -> dict[JobId, Command]:
+        asked: dict[JobId, Command] = {}
+        for reservation in decisions.reservations:
+            asked[reservation.job_id] = ReserveRoom(
+                id=reservation.job_id, spots=reservation.spots, message=reservation.reason.sentence
+            )
+        for admission in decisions.admissions:
+            asked[admission.job_id] = AdmitJob(id=admission.job_id, spots=admission.spots, message=self._host_note)
+        for resize in decisions.resizes:
+            if resize.in_favour_of is None:
+                asked[resize.job_id] = _resize(resize)
+        return asked
+
+    def _disturbances(self, decisions: Decisions, accepted: Collection[JobId]) -> dict[JobId, Command]:
+        asked: dict[JobId, Command] = {}
+        for eviction in decisions.evictions:
+            if eviction.in_favour_of in accepted:
+                message = f"evicted: {eviction.reason.sentence}"
+                asked[eviction.job_id] = EvictJob(
+                    id=eviction.job_id, in_favour_of=eviction.in_favour_of, message=message
+                )
+        for resize in decisions.resizes:
+            if resize.in_favour_of in accepted:
+                asked[resize.job_id] = _resize(resize)
+        return asked
+
+
+def _resize(resize: Resize) -> ResizeJob:
+    dropped = tuple((spot.role, spot.index) for spot in resize.drop)
+    return ResizeJob(id=resize.job_id, add=resize.add, drop=dropped, message=resize.reason.sentence)
 
 
 def load_ledger(store: Store) -> Ledger:

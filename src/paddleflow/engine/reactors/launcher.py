@@ -9,20 +9,21 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from paddleflow.domain.commands import FailJob, ForgetRemains
-from paddleflow.domain.converge import RuntimeCall, next_call
+from paddleflow.domain.converge import next_calls
 from paddleflow.domain.errors import Conflict, Invalid, Unavailable
 from paddleflow.domain.events import Event, EventKind
-from paddleflow.domain.ids import ClusterName, JobId
-from paddleflow.domain.jobs import Job, JobStatus
+from paddleflow.domain.ids import ClusterName, JobId, TaskId
+from paddleflow.domain.jobs import HOLDING, Address, Job, Membership
 from paddleflow.domain.users import PLATFORM
 from paddleflow.engine.intake import Intake
-from paddleflow.frameworks import launches_of
+from paddleflow.frameworks import launches_of, ports_per_task
+from paddleflow.ports.identity import Identity
 from paddleflow.ports.runtime import Runtime
 from paddleflow.ports.store import Store
 
 log = logging.getLogger(__name__)
 
-_RELEVANT = frozenset({EventKind.JOB_ADMITTED, EventKind.JOB_STOPPING})
+_RELEVANT = frozenset({EventKind.JOB_ADMITTED, EventKind.JOB_RESIZED, EventKind.JOB_EVICTING, EventKind.JOB_STOPPING})
 
 
 class Launcher:
@@ -30,19 +31,29 @@ class Launcher:
     kinds = _RELEVANT | {EventKind.JOB_DELETED}
 
     def __init__(
-        self, *, store: Store, intake: Intake, runtimes: Mapping[ClusterName, Runtime], stop_grace_s: float
+        self,
+        *,
+        store: Store,
+        intake: Intake,
+        identity: Identity,
+        runtimes: Mapping[ClusterName, Runtime],
+        stop_grace_s: float,
+        python: str,
     ) -> None:
         self._store = store
         self._intake = intake
         self._runtimes = runtimes
         self._stop_grace_s = stop_grace_s
+        self._identity = identity
+        self._python = python
+        """Starts, inside a task, a Python that can import this package."""
         self._again: set[JobId] = set()
         """Jobs whose runtime could not be reached; tried again at every tick."""
         self._remains_left = False
 
     def resync(self) -> None:
         with self._store.read() as view:
-            jobs = view.jobs.in_status(frozenset({JobStatus.PENDING, JobStatus.TERMINATING, JobStatus.PREEMPTING}))
+            jobs = view.jobs.in_status(HOLDING)
         for job in jobs:
             self._converge(job)
         self._clear_remains()
@@ -68,21 +79,31 @@ class Launcher:
 
     def _converge(self, job: Job) -> None:
         runtime = self._runtimes.get(job.cluster)
-        call = next_call(job)
-        if runtime is None or call is None:
+        calls = next_calls(job)
+        if runtime is None:
             return
         try:
-            if call is RuntimeCall.LAUNCH:
-                for launch in launches_of(job):
-                    runtime.launch(launch)
-            else:
-                tasks = [placement.task_id for placement in job.placements]
-                runtime.stop(job.id, tasks, self._stop_grace_s)
+            if calls.launch:
+                self._launch(job, runtime)
+            if calls.stop:
+                grace_s = job.spec.policy.grace_s
+                runtime.stop(job.id, calls.stop, self._stop_grace_s if grace_s is None else grace_s)
         except Invalid as error:
             self._intake.submit(FailJob(id=job.id, message=f"could not start: {error.message}"), PLATFORM)
         except Unavailable as error:
             log.warning("job %s: its runtime is unavailable, trying again: %s", job.id, error)
             self._again.add(job.id)
+
+    def _launch(self, job: Job, runtime: Runtime) -> None:
+        ports = ports_per_task(job.spec)
+        tasks = [placement.task_id for placement in job.placements]
+        book = runtime.addresses(job.id, tasks, ports) if ports else {}
+        if ports:
+            # Before anybody starts or goes: a newcomer finds itself in it.
+            runtime.publish(membership_of(job, book))
+        secret = self._identity.job_secret(job.id)
+        for launch in launches_of(job, book, secret=secret, python=self._python):
+            runtime.launch(launch)
 
     def _clear_remains(self) -> None:
         """Delete what deleted jobs left on their runtimes. What cannot go now is tried again at every tick."""
@@ -99,3 +120,15 @@ class Launcher:
                 self._remains_left = True
             else:
                 self._intake.submit(ForgetRemains(id=job_id), PLATFORM)
+
+
+def membership_of(job: Job, book: Mapping[TaskId, Address]) -> Membership:
+    elastic = job.spec.elastic
+    members = sorted(job.placements, key=lambda placement: (placement.role, placement.index))
+    return Membership(
+        job_id=job.id,
+        generation=job.generation,
+        least=len(members) if elastic is None else elastic.least,
+        most=len(members) if elastic is None else elastic.most,
+        tasks=tuple((placement, book[placement.task_id]) for placement in members),
+    )

@@ -14,7 +14,7 @@ from datetime import timedelta
 from paddleflow.domain.commands import ReportNodes, ReportTask
 from paddleflow.domain.errors import PaddleFlowError
 from paddleflow.domain.ids import ClusterName, TaskId
-from paddleflow.domain.jobs import JobStatus, TaskReport, TaskStatus
+from paddleflow.domain.jobs import HOLDING, JobStatus, TaskReport, TaskStatus
 from paddleflow.domain.users import PLATFORM
 from paddleflow.engine.intake import Intake
 from paddleflow.engine.lease import Lease
@@ -98,10 +98,14 @@ class Observer:
 
     def _report_lost(self, seen: set[TaskId]) -> None:
         with self._store.read() as view:
-            running = [
-                job for job in view.jobs.in_status(frozenset({JobStatus.RUNNING})) if job.cluster == self._cluster
+            # A pending job may not have been launched yet; the launcher tells its runtime again.
+            begun = [job for job in view.jobs.in_status(HOLDING - {JobStatus.PENDING}) if job.cluster == self._cluster]
+            tasks = [
+                task
+                for job in begun
+                for task in view.jobs.tasks(job.id)
+                if task.id in job.task_ids and task.status is not TaskStatus.PENDING
             ]
-            tasks = [task for job in running for task in view.jobs.tasks(job.id)]
         self._report(
             [
                 TaskReport(

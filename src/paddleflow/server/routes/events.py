@@ -85,12 +85,13 @@ def event_routes(streams: Streams, workers: Workers) -> Routes:
         ),
     )
     async def follow_log(call: Call) -> Response:
-        """The bytes a task has printed."""
+        """The bytes a task has printed. ``X-Log-Size`` tells how many there were when the answer began."""
         start, follow = call.integer("start", 0), call.flag("follow", False)
         # Read once before answering, so that what is wrong is an error and not a broken stream.
         first = await workers.run(_read_log, call, start)
         body = _log_stream(call, streams, workers, first) if follow else _log_once(call, workers, first)
-        return StreamingResponse(body, media_type="text/plain", headers=_STREAM_HEADERS)
+        headers = {**_STREAM_HEADERS, "X-Log-Size": str(first.size)}
+        return StreamingResponse(body, media_type="text/plain", headers=headers)
 
     return routes
 

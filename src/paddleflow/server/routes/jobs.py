@@ -1,4 +1,4 @@
-"""Jobs: submit, list, show, change, stop, delete, and ask why one does not start."""
+"""Jobs: submit, list, show, change, stop, delete, and ask why one does not start and when it will."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from paddleflow.api.jobs import (
-    DistributedJobRequest,
+    EtaAnswer,
     JobAnswer,
     JobIdAnswer,
     JobListAnswer,
-    SingleJobRequest,
+    MembershipAnswer,
     UpdateJobRequest,
     WhyAnswer,
-    WorkflowJobRequest,
+    eta_answer,
     job_answer,
     job_detail_answer,
 )
+from paddleflow.api.submissions import DistributedJobRequest, SingleJobRequest, WorkflowJobRequest
 from paddleflow.api.wire import Listed, parse_local_time
 from paddleflow.domain.commands import DeleteJob, StopJob
 from paddleflow.domain.errors import Denied
@@ -90,6 +91,18 @@ def explain_job(call: Call) -> Response:
     return reply(
         {"jobID": why.job.id, "status": why.job.status, "sentence": why.sentence, "details": dict(why.details)}
     )
+
+
+@routes.add("GET", "/job/{jobID}/eta", Access.OWNER, answer=EtaAnswer)
+def forecast_job(call: Call) -> Response:
+    """When the job is expected to start, as a band that most starts fall into."""
+    return reply(eta_answer(call.services.reads.eta(call.actor, JobId(call.path("jobID")))))
+
+
+@routes.add("GET", "/job/{jobID}/membership", Access.OWNER, answer=MembershipAnswer)
+def show_membership(call: Call) -> Response:
+    """Who belongs to the job now, as its own tasks are told."""
+    return reply(call.services.reads.membership(call.actor, JobId(call.path("jobID"))))
 
 
 @routes.add(

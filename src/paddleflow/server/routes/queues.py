@@ -13,16 +13,19 @@ from paddleflow.api.queues import (
     queue_answer,
     queue_use_answer,
 )
+from paddleflow.api.what_if import WhatIfAnswerBody, WhatIfRequest, what_if_answer
 from paddleflow.api.wire import Listed
 from paddleflow.domain.commands import DeleteQueue
+from paddleflow.domain.errors import Invalid
 from paddleflow.domain.ids import QueueName
-from paddleflow.domain.queues import Queue
+from paddleflow.domain.queues import Queue, QueueStatus
 from paddleflow.server.call import Call, empty, reply
 from paddleflow.server.routing import PAGE, Access, Param, Routes
 
 routes = Routes()
 
 _QUEUES = Listed[Queue]("queueList", queue_answer)
+_ACTIONS = {"": None, "modify": None, "open": QueueStatus.OPEN, "close": QueueStatus.CLOSED}
 
 
 @routes.add("POST", "/queue", Access.ROOT, answer=NameAnswer)
@@ -38,15 +41,36 @@ def list_queues(call: Call) -> Response:
     return call.listing("queue", request, page, _QUEUES)
 
 
+@routes.add("POST", "/queue/whatIf", Access.ROOT, answer=WhatIfAnswerBody, only_asks=True)
+def ask_what_if(call: Call, body: WhatIfRequest) -> Response:
+    """What the scheduler would do next with other queues, other nodes or one more job. Nothing is carried out."""
+    return reply(what_if_answer(call.services.reads.what_if(call.actor, body.to_query())))
+
+
 @routes.add("GET", "/queue/{queueName}", Access.OWNER, answer=QueueAnswer)
 def show_queue(call: Call) -> Response:
     """For users with a grant of the queue."""
     return _shown(call, QueueName(call.path("queueName")))
 
 
-@routes.add("PUT", "/queue/{queueName}", Access.ROOT, answer=QueueAnswer)
+@routes.add(
+    "PUT",
+    "/queue/{queueName}",
+    Access.ROOT,
+    answer=QueueAnswer,
+    body_required=False,
+    params=(Param(name="action", among=("modify", "open", "close"), about="modify unless told"),),
+)
 def update_queue(call: Call, body: UpdateQueueRequest) -> Response:
-    call.submit(body.to_command(call.path("queueName")))
+    """Change it; ``close`` lets it accept and start nothing, ``open`` undoes that. What runs goes on."""
+    action = call.text("action")
+    if action not in _ACTIONS:
+        raise Invalid(
+            f"action[{action[:80]}] is not one of modify, open, close",
+            code="QueueActionIsNotSupported",
+            details={"field": "action"},
+        )
+    call.submit(body.to_command(call.path("queueName"), _ACTIONS[action]))
     return _shown(call, QueueName(call.path("queueName")))
 
 

@@ -1,0 +1,1 @@
+"""What would happen: traces replayed, metrics taken and starts forecast with the scheduler's own decisions. Pure."""
