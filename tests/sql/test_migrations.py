@@ -119,7 +119,8 @@ def test_rows_of_an_older_version_keep_their_meaning(url: str, engine: Engine) -
         connection.execute(
             text(
                 "INSERT INTO jobs (id, name, owner, queue, cluster, priority, labels, annotations, spec, status,"
-                " message, placements, created_at, updated_at, version) VALUES ('job-a', 'a', 'root', 'q', 'c', 3, '{}', '{}',"
+                " message, placements, created_at, updated_at, version)"
+                " VALUES ('job-a', 'a', 'root', 'q', 'c', 3, '{}', '{}',"
                 " :spec, 'running', '', :placed, 0, 0, 1)"
             ),
             {"spec": '{"kind":"single","framework":"standalone","members":[' + member + "]}", "placed": placed},

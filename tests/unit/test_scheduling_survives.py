@@ -99,6 +99,7 @@ def test_a_claim_on_a_gpu_that_the_node_no_longer_has_is_given_up() -> None:
     scene.world.set_capacity(scene.world.queues, [a_node("n0", 4, 2)])
     decisions = scene.step()
     assert [each.spots[0].gpus for each in decisions.admissions] == [(0, 1)]
+    assert not decisions.reservations, "what it takes at once it need not be told to give up first"
 
 
 def test_a_node_that_comes_back_smaller_than_what_runs_on_it_takes_nothing_more() -> None:

@@ -110,11 +110,11 @@ def test_bad_shorthand(gpus: int, per_node: int) -> None:
         like_nodes(gpus, per_node)
 
 
-def test_tenants_are_guaranteed_their_share_and_the_whole_is_shared_out() -> None:
+def test_tenants_are_guaranteed_half_of_their_share_and_may_use_everything() -> None:
     nodes = like_nodes(10, 5)
-    jobs = [job(1, queue="a", duration_s=10), job(2, queue="b", duration_s=10), job(3, queue="c", duration_s=10)]
+    jobs = [job(1, queue="a", duration_s=20), job(2, queue="b", duration_s=10), job(3, queue="c", duration_s=10)]
     queues = tenant_queues(jobs, nodes)
-    assert {queue.name: queue.min_resources.gpus for queue in queues} == {"a": 4, "b": 3, "c": 3}
+    assert {queue.name: queue.min_resources.gpus for queue in queues} == {"a": 2, "b": 1, "c": 1}
     assert all(queue.max_resources.gpus == 10 for queue in queues)
     with pytest.raises(Invalid, match="row 7"):
         tenant_queues([job(7)], nodes)

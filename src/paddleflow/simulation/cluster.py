@@ -81,8 +81,8 @@ def one_queue() -> tuple[Queue, ...]:
 
 
 def tenant_queues(jobs: Sequence[TraceJob], nodes: Iterable[Node]) -> tuple[Queue, ...]:
-    """One elastic queue for each tenant of the trace: guaranteed its share of the GPU time that all of them demand,
-    rounded so that the guarantees add up to the cluster, and free to borrow the rest."""
+    """One elastic queue for each tenant of the trace, guaranteed half of its share of the GPU time that all of them
+    demand. The rest is shared evenly among those who have work."""
     total = sum(node.capacity.gpus for node in nodes)
     demand: dict[str, float] = {}
     for job in jobs:
@@ -94,13 +94,9 @@ def tenant_queues(jobs: Sequence[TraceJob], nodes: Iterable[Node]) -> tuple[Queu
         demand[job.queue] = demand.get(job.queue, 0.0) + job.duration_s * job.gpus * (job.tasks or 1)
     whole = sum(demand.values())
     shares = {name: total * part / whole if whole else 0.0 for name, part in sorted(demand.items())}
-    least = {name: math.floor(share) for name, share in shares.items()}
-    spare = total - sum(least.values()) if whole else 0
-    for name in sorted(shares, key=lambda name: (least[name] - shares[name], name))[:spare]:
-        least[name] += 1
     return tuple(
-        _queue(QueueName(name), least=Resources({GPU: units}), most=Resources({GPU: total}))
-        for name, units in least.items()
+        _queue(QueueName(name), least=Resources({GPU: math.floor(share / 2)}), most=Resources({GPU: total}))
+        for name, share in shares.items()
     )
 
 
