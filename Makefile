@@ -12,7 +12,7 @@ WORKERS ?= 2
 help:
 	@echo 'make demo         three teams share eight simulated GPUs, and the screen says why, in a minute'
 	@echo 'make test         the whole test suite'
-	@echo 'make test-long    a million random histories of the scheduler, about half an hour'
+	@echo 'make test-long    a million random histories of the scheduler, some hours (HISTORIES=100000: some minutes)'
 	@echo 'make test-frameworks  real PyTorch, Paddle, MPI, Ray, Spark jobs; installs them first, gigabytes'
 	@echo 'make check        lint, formatting, types, import contracts'
 	@echo 'make format       let ruff fix what it can'
@@ -25,8 +25,9 @@ demo: setup-demo
 test: setup setup-postgres
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
+HISTORIES ?= 1000000
 test-long: setup
-	PADDLEFLOW_HISTORIES=1000000 $(BIN)/python -m pytest -n $(WORKERS) tests/properties/test_scheduling.py
+	PADDLEFLOW_HISTORIES=$(HISTORIES) $(BIN)/python -m pytest -n $(WORKERS) tests/properties/test_scheduling.py
 
 test-frameworks: setup
 	PYTHON=$(PYTHON) tests/frameworks/install.sh

@@ -159,7 +159,7 @@ class Watched(Reclaim):
         if self._can_shrink_enough(shrinkable, set()):
             assert plan is None or self._may_miss("shrinking would do"), "somebody goes where shrinking would do"
             assert plan is not None or count_missed("shrinking not found")
-        elif plan is None and self._can_evict_enough(list(holding)):
+        elif plan is None and self._can_evict_enough([each for each in holding if self._may_evict(each)]):
             count_missed("evictions not found")
 
     def _can_shrink_enough(self, left: Sequence[Holding], seen: set[tuple[int, ...]]) -> bool:
@@ -192,7 +192,8 @@ class Watched(Reclaim):
                 continue
             mark = self._trial.mark()
             self._trial.release(self._quota_of(each), each.held)
-            # Rights only shrink with every victim, but for the asker's own queue: the order among others is no matter.
+            # Only those to whom there is a right from the start. A victim of the asker's own queue can give it
+            # a right to others; that two should go where neither alone could be asked for is not searched for.
             found = self._can_evict_enough([*left[:at], *left[at + 1 :]])
             self._trial.rollback(mark)
             if found:

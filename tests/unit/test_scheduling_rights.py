@@ -196,3 +196,14 @@ def test_equal_nodes_are_chosen_alike_in_whatever_order_they_are_told() -> None:
     outcomes = [decide(scene.world.fresh_ledger(Random(seed)), scene.world.now) for seed in range(10)]
     assert outcomes[0].promises
     assert all(told(each) == told(outcomes[0]) for each in outcomes)
+
+
+def test_where_shrinking_uses_up_the_right_the_whole_job_is_asked_for_instead() -> None:
+    """Two of the four workers are beyond the guarantee of their queue. Without them there is no right to the rest, and
+    not enough room; with all of them there is both."""
+    scene = Scene([a_node("n0", 64, 4)], [a_queue("a", least=gpus(2)), a_queue("b", least=gpus(3))])
+    scene.run(scene.job("e", "a", gpus(1), elastic=(1, 2, 3, 4)), *["n0"] * 4)
+    scene.submit(scene.job("x", "b", gpus(3)))
+    decisions = scene.step()
+    assert not decisions.resizes
+    assert evicted(decisions) == {"e"}

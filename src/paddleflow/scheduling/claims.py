@@ -8,9 +8,11 @@ like any other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from paddleflow.domain.ids import JobId, NodeName
+from paddleflow.domain.jobs import Spot
 from paddleflow.domain.queues import QueueStatus
 from paddleflow.scheduling.entries import Waiting
 from paddleflow.scheduling.ledger import Ledger, held_at
@@ -39,7 +41,7 @@ def settle_claims(ledger: Ledger, trial: Trial) -> Claims:
         quota = quotas[job.job_id]
         if quota is None or quota.queue.status is not QueueStatus.OPEN:
             settled.given_up.append(job)
-        elif _fits(job, quota, trial):
+        elif fits_on(job, job.claim, quota, trial):
             trial.retake(quota, held_at(job.groups, job.claim))
             settled.taken.append(job)
         else:
@@ -54,7 +56,7 @@ def _keep(later: list[tuple[Waiting, Quota]], ledger: Ledger, trial: Trial, sett
     for each in departing:
         trial.see_off(ledger.quotas.find(each.queue), each.departing)
     for job, quota in later:
-        if _fits(job, quota, trial):
+        if fits_on(job, job.claim, quota, trial):
             trial.retake(quota, held_at(job.groups, job.claim))
             nodes = {spot.node for spot in job.claim}
             settled.kept[job.job_id] = tuple(
@@ -66,12 +68,12 @@ def _keep(later: list[tuple[Waiting, Quota]], ledger: Ledger, trial: Trial, sett
         trial.call_back(ledger.quotas.find(each.queue), each.departing)
 
 
-def _fits(job: Waiting, quota: Quota, trial: Trial) -> bool:
-    """Whether the spots it claims are free, and its queue may use so much."""
+def fits_on(job: Waiting, spots: Sequence[Spot], quota: Quota, trial: Trial) -> bool:
+    """Whether these spots are free for it, and its queue may use so much."""
     if quota.over_maximum(job.request.amounts) is not None:
         return False
     needs: dict[NodeName, dict[str, int]] = {}
-    for part in held_at(job.groups, job.claim):
+    for part in held_at(job.groups, spots):
         room = trial.rooms.find(part.node)
         if room is None or any(index >= len(room.busy) or room.busy[index] for index in part.gpus):
             return False

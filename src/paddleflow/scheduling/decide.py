@@ -8,28 +8,27 @@ nobody waits for. What a cycle frees is claimed in the same cycle by the one it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
-from paddleflow.domain.clusters import Node, NodeStatus
-from paddleflow.domain.errors import NeverFits
 from paddleflow.domain.ids import ClusterName, JobId, QueueName
 from paddleflow.domain.jobs import Spot
-from paddleflow.domain.queues import Queue, QueuePolicy, QueueStatus
-from paddleflow.domain.resources import format_units
+from paddleflow.domain.queues import QueuePolicy, QueueStatus
 from paddleflow.scheduling import reasons
 from paddleflow.scheduling.backfill import Kept, fits_when_empty, keep_nodes, keep_quota, keep_until
-from paddleflow.scheduling.claims import settle_claims
+from paddleflow.scheduling.claims import fits_on, settle_claims
 from paddleflow.scheduling.decisions import Admission, Because, Blocked, Decisions, Eviction, Reservation, Resize
 from paddleflow.scheduling.elastic import Grower
-from paddleflow.scheduling.entries import Held, Holding, Waiting
+from paddleflow.scheduling.entries import Held, Holding, Waiting, starting_of
 from paddleflow.scheduling.ledger import Ledger, held_at
+from paddleflow.scheduling.never import check_can_ever_fit
 from paddleflow.scheduling.order import Line, Order
-from paddleflow.scheduling.placement import Shortage, place
-from paddleflow.scheduling.quota import Quota, is_entitled
+from paddleflow.scheduling.placement import Shortage
+from paddleflow.scheduling.quota import Quota
 from paddleflow.scheduling.reclaim import Plan, Reclaim, Shrink
-from paddleflow.scheduling.rooms import Rooms
 from paddleflow.scheduling.trial import Trial
+
+__all__ = ["DEFAULT_RULES", "Rules", "check_can_ever_fit", "decide"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +45,6 @@ class Rules:
 
 
 DEFAULT_RULES = Rules()
-_LOOKAHEAD = 20
-"""So far behind a head that has no room a guaranteed job is looked for."""
 
 
 def decide(ledger: Ledger, now: float, rules: Rules = DEFAULT_RULES, focus: JobId | None = None) -> Decisions:
@@ -91,6 +88,10 @@ class _Cycle:
         """For whom room is being freed by this cycle."""
         self._leaving: list[tuple[JobId, Quota, tuple[Held, ...]]] = []
         """What was told to go in this cycle."""
+        self._order = Order((), ())
+        self._just_admitted: list[Waiting] = []
+        self._unstarted: dict[ClusterName, dict[JobId, Holding]] = {}
+        """Chosen to start in this cycle, but for those that take what was freed for them."""
         self._protected: set[JobId] = set()
         """Those for whom nodes may be emptied."""
         self._unpromised: set[ClusterName] = set()
@@ -121,8 +122,11 @@ class _Cycle:
         for job_id, stopping in claims.kept.items():
             self._causes[job_id] = partial(reasons.room_being_freed, stopping)
         for job in claims.given_up:
-            reason = reasons.claim_given_up(tuple({spot.node: None for spot in job.claim}))
-            self._reservations[job.job_id] = Reservation(job_id=job.job_id, spots=(), reason=reason)
+            self._give_up_claim(job)
+
+    def _give_up_claim(self, job: Waiting) -> None:
+        reason = reasons.claim_given_up(tuple({spot.node: None for spot in job.claim}))
+        self._reservations[job.job_id] = Reservation(job_id=job.job_id, spots=(), reason=reason)
 
     # Everybody who waits.
 
@@ -137,26 +141,10 @@ class _Cycle:
             else:
                 lines.append(Line(quota, jobs))
         self._protected = self._out_of_turn(lines)
-        order = Order(lines, self._speaker, self._protected)
-        while (line := order.next_line()) is not None:
+        self._order = Order(lines, self._protected)
+        while (line := self._order.next_line()) is not None:
             self._consider(line)
-            order.changed(line.quota)
-
-    def _speaker(self, line: Line, head: Waiting) -> Waiting:
-        """Whose right counts for a line: that of its head, or if there is no room for that, of the next that is
-        guaranteed. Otherwise somebody who borrows would start before that one, only to be evicted for it."""
-        quota = line.quota
-        if QueuePolicy.STRICT in quota.queue.policies or not any(level.has_guarantee_left for level in quota.path):
-            return head
-        fits = quota.over_maximum(head.request.amounts) is None
-        if is_entitled(quota, head.request.amounts) or (
-            fits and self.trial.rooms.could_fit(head.cluster, head.request)
-        ):
-            return head
-        for job in line.jobs[line.position : line.position + _LOOKAHEAD]:
-            if not job.claim and job.not_before <= self._now and is_entitled(quota, job.request.amounts):
-                return job
-        return head
+            self._order.changed(line.quota)
 
     def _out_of_turn(self, lines: Sequence[Line]) -> set[JobId]:
         """In every cluster the one that has stood at the head of its queue for too long, if any. It stays the one until
@@ -237,8 +225,7 @@ class _Cycle:
             because = self._at_maximum(job, quota, *over)
         if spots is not None:
             self.trial.use(quota, job.request.amounts)
-            self._admissions[job.job_id] = Admission(job_id=job.job_id, spots=spots)
-            self._reservations.pop(job.job_id, None)
+            self._admit(job, spots)
             return None
         assert because is not None
         plan = self._plan(job, quota)
@@ -247,6 +234,11 @@ class _Cycle:
         if job.queue not in self._blocked:
             self._keep(job, quota, waits_for_room=over is None)
         return because
+
+    def _admit(self, job: Waiting, spots: tuple[Spot, ...]) -> None:
+        self._admissions[job.job_id] = Admission(job_id=job.job_id, spots=spots)
+        self._just_admitted.append(job)
+        self._reservations.pop(job.job_id, None)
 
     def _at_maximum(self, job: Waiting, quota: Quota, over: Quota, resource: str) -> Because:
         used, most, asked = over.used.get(resource, 0), over.maximum[resource], job.request.get(resource)
@@ -337,55 +329,105 @@ class _Cycle:
             if each.cluster == cluster and not each.is_leaving and each.job_id not in self._going
         ]
 
+    def _starting(self, cluster: ClusterName) -> dict[JobId, Holding]:
+        """Those that were to start in this cycle, as if they held their room. Who turns out to be guaranteed it only
+        after that (it stands behind others in its queue) takes it from them now, and not by evicting them later."""
+        for job in self._just_admitted:
+            admission = self._admissions.get(job.job_id)
+            if admission is not None:
+                held = held_at(job.groups, admission.spots)
+                self._unstarted.setdefault(job.cluster, {})[job.job_id] = starting_of(job, held, self._now)
+        self._just_admitted.clear()
+        return self._unstarted.get(cluster, {})
+
     def _plan(self, job: Waiting, quota: Quota) -> Plan | None:
         key = job.kin
         if key in self._helpless:
             return None
-        search = Reclaim(job, quota, ledger=self._ledger, trial=self.trial, now=self._now, going=self._leaving)
+        unstarted = self._unstarted.setdefault(job.cluster, {})
+        search = Reclaim(
+            job,
+            quota,
+            ledger=self._ledger,
+            trial=self.trial,
+            now=self._now,
+            going=self._leaving,
+            unstarted=unstarted,
+        )
         kept = self._kept.get(job.cluster, ())
-        plan = search.plan(self._askable(job.cluster), kept) if search.may_ask_anybody() else None
+        plan: Plan | None = None
+        if search.may_ask_anybody():
+            plan = search.plan([*self._askable(job.cluster), *self._starting(job.cluster).values()], kept)
         if plan is not None:
             self._withdraw(kept, job, quota)
         elif not search.waits_for_departing:
             self._helpless.add(key)
         return plan
 
-    def _carry_out(self, job: Waiting, quota: Quota, plan: Plan) -> Because:
-        for part in held_at(job.groups, plan.spots):
-            self.trial.rooms.take(part.node, part.each.amounts, part.gpus)
-        self.trial.use(quota, job.request.amounts)
+    def _carry_out(self, job: Waiting, quota: Quota, plan: Plan) -> Because | None:
+        """None when it can start now after all."""
+        evictions = [victim for victim in plan.evictions if victim.job_id not in self._admissions]
         for victim in plan.evictions:
-            self._going.add(victim.job_id)
-            theirs = self._ledger.quotas.find(victim.queue)
-            assert theirs is not None
-            self.trial.depart(theirs, victim.held)
-            self._leaving.append((victim.job_id, theirs, victim.held))
-            same = victim.queue == job.queue
-            reason = (
-                reasons.preempted(job.queue, job.job_id)
-                if same
-                else reasons.reclaimed(victim.queue, job.queue, job.job_id)
-            )
-            self._evictions.append(Eviction(job_id=victim.job_id, in_favour_of=job.job_id, reason=reason))
+            if victim.job_id in self._admissions:
+                self._put_back(victim, job)
+        starts_now = not evictions and not plan.shrinks and fits_on(job, plan.spots, quota, self.trial)
+        self.trial.retake(quota, held_at(job.groups, plan.spots))
+        if starts_now:
+            self._admit(job, plan.spots)
+            return None
+        for victim in evictions:
+            self._evict(victim, job)
+        going = [victim.job_id for victim in evictions]
         for steps in _by_job(plan.shrinks):
-            first, last = steps[0], steps[-1]
-            self._going.add(first.holding.job_id)
-            dropped = tuple(part for step in steps for part in step.dropped)
-            self.trial.depart(first.quota, dropped)
-            self._leaving.append((first.holding.job_id, first.quota, dropped))
-            self._resizes.append(
-                Resize(
-                    job_id=first.holding.job_id,
-                    drop=tuple(part.spot for part in dropped),
-                    reason=reasons.yielded(job.job_id, first.holding.size, last.smaller),
-                    in_favour_of=job.job_id,
-                )
-            )
-        going = [each.job_id for each in plan.evictions] + [steps[0].holding.job_id for steps in _by_job(plan.shrinks)]
+            self._shrink(steps, job)
+            going.append(steps[0].holding.job_id)
         self._claimed.add(job.job_id)
         reason = reasons.room_being_freed((*going, *plan.departing))
         self._reservations[job.job_id] = Reservation(job_id=job.job_id, spots=plan.spots, reason=reason)
         return lambda: reason
+
+    def _put_back(self, starting: Holding, ahead: Waiting) -> None:
+        """It was to start in this cycle, and goes on waiting instead."""
+        quota, job = self._ledger.quotas.find(starting.queue), self._ledger.waiting_of(starting.job_id)
+        assert quota is not None
+        assert job is not None
+        self.trial.release(quota, starting.held)
+        self._order.changed(quota)
+        del self._admissions[starting.job_id]
+        del self._unstarted[starting.cluster][starting.job_id]
+        if job.claim:
+            self._give_up_claim(job)
+        because = partial(reasons.guaranteed_to_another, ahead.queue, ahead.job_id)
+        self._causes[starting.job_id] = because
+        if starting.queue not in self._blocked:
+            self._block(job, because)
+
+    def _evict(self, victim: Holding, job: Waiting) -> None:
+        self._going.add(victim.job_id)
+        theirs = self._ledger.quotas.find(victim.queue)
+        assert theirs is not None
+        self.trial.depart(theirs, victim.held)
+        self._leaving.append((victim.job_id, theirs, victim.held))
+        same = victim.queue == job.queue
+        reason = (
+            reasons.preempted(job.queue, job.job_id) if same else reasons.reclaimed(victim.queue, job.queue, job.job_id)
+        )
+        self._evictions.append(Eviction(job_id=victim.job_id, in_favour_of=job.job_id, reason=reason))
+
+    def _shrink(self, steps: Sequence[Shrink], job: Waiting) -> None:
+        first, last = steps[0], steps[-1]
+        self._going.add(first.holding.job_id)
+        dropped = tuple(part for step in steps for part in step.dropped)
+        self.trial.depart(first.quota, dropped)
+        self._leaving.append((first.holding.job_id, first.quota, dropped))
+        self._resizes.append(
+            Resize(
+                job_id=first.holding.job_id,
+                drop=tuple(part.spot for part in dropped),
+                reason=reasons.yielded(job.job_id, first.holding.size, last.smaller),
+                in_favour_of=job.job_id,
+            )
+        )
 
     def _keep(self, job: Waiting, quota: Quota, *, waits_for_room: bool) -> None:
         """For the first of a queue that has to wait. Room is kept for one job of a cluster at a time: kept for many, it
@@ -435,49 +477,3 @@ def _by_job(steps: Sequence[Shrink]) -> list[list[Shrink]]:
     for step in steps:
         found.setdefault(step.holding.job_id, []).append(step)
     return [sorted(each, key=lambda step: -step.smaller) for each in found.values()]
-
-
-def check_can_ever_fit(job: Waiting, queue: Queue, quotas: Sequence[Queue], nodes: Sequence[Node]) -> None:
-    """Refuse a request that would wait for ever: over a maximum on the way up, or too large for the cluster when idle.
-
-    A cluster that has not told of any node yet refuses nothing.
-    """
-    for level in _levels(queue, quotas):
-        over = level.over_maximum(job.request)
-        if over is not None:
-            asked, most = format_units(over, job.request.get(over)), format_units(over, level.max_resources.get(over))
-            raise NeverFits(
-                f"the flavour[{over}: {asked}] is larger than queue's [{over}: {most}]"
-                + ("" if level is queue else f" (quota {level.name}, above queue {queue.name})"),
-                details={"resource": over, "asked": asked, "maximum": most, "queue": level.name},
-            )
-    # A node that is away today may be back tomorrow: "never" is judged on all of them.
-    idle = [replace(node, status=NodeStatus.READY) for node in nodes if node.cluster == job.cluster]
-    if not idle:
-        return
-    found = place(job.groups, queue, Rooms(idle), {})
-    if isinstance(found, Shortage):
-        raise NeverFits(_never(job, found), details={"resource": found.resource, "node": found.node or ""})
-
-
-def _levels(queue: Queue, quotas: Sequence[Queue]) -> list[Queue]:
-    by_name = {each.name: each for each in quotas}
-    levels = [queue]
-    while (above := levels[-1].parent) is not None and above in by_name and by_name[above] not in levels:
-        levels.append(by_name[above])
-    return levels
-
-
-def _never(job: Waiting, short: Shortage) -> str:
-    if not short.nodes:
-        return f"the request can never fit: no node of cluster {job.cluster} serves queue {job.queue} with such labels"
-    asked, most = format_units(short.resource, short.asked), format_units(short.resource, short.most_free)
-    if short.wanted == 1:
-        return (
-            f"the request can never fit cluster {job.cluster}: it asks for {asked} of {short.resource}, "
-            f"and node {short.node}, the nearest, has {most} in all"
-        )
-    return (
-        f"the request can never fit cluster {job.cluster}: {short.wanted} tasks ({short.role}) must start together, "
-        f"and the cluster has room for {short.fitting} when idle"
-    )

@@ -166,6 +166,23 @@ def waiting_of(job: Job) -> Waiting:
     )
 
 
+def starting_of(job: Waiting, held: tuple[Held, ...], now: float) -> Holding:
+    """A job that has just been given this room."""
+    return Holding(
+        job_id=job.job_id,
+        seq=job.seq,
+        priority=job.priority,
+        queue=job.queue,
+        cluster=job.cluster,
+        groups=job.groups,
+        held=held,
+        elastic=job.elastic,
+        started_at=now,
+        limit_s=job.limit_s,
+        resized_at=now,
+    )
+
+
 def holding_of(job: Job) -> Holding:
     return Holding(
         job_id=job.id,

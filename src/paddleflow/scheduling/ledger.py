@@ -17,7 +17,7 @@ from paddleflow.domain.jobs import HOLDING, Job, JobStatus, Spot
 from paddleflow.domain.queues import Queue
 from paddleflow.domain.resources import Resources
 from paddleflow.scheduling.decisions import Decisions, Resize
-from paddleflow.scheduling.entries import Held, Holding, TaskGroup, Waiting, holding_of, waiting_of
+from paddleflow.scheduling.entries import Held, Holding, TaskGroup, Waiting, holding_of, starting_of, waiting_of
 from paddleflow.scheduling.quota import QuotaTree
 from paddleflow.scheduling.rooms import Rooms
 
@@ -136,21 +136,7 @@ class Ledger:
         entry = self._waiting_by_id.get(job_id)
         if entry is None:
             return
-        self.hold(
-            Holding(
-                job_id=job_id,
-                seq=entry.seq,
-                priority=entry.priority,
-                queue=entry.queue,
-                cluster=entry.cluster,
-                groups=entry.groups,
-                held=held_at(entry.groups, spots),
-                elastic=entry.elastic,
-                started_at=now,
-                limit_s=entry.limit_s,
-                resized_at=now,
-            )
-        )
+        self.hold(starting_of(entry, held_at(entry.groups, spots), now))
 
     def reserve(self, job_id: JobId, spots: tuple[Spot, ...]) -> None:
         entry = self._waiting_by_id.get(job_id)

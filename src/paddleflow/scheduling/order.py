@@ -8,7 +8,7 @@ stood first for too long goes before all but those guarantees: who only borrows 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from paddleflow.domain.ids import JobId
 from paddleflow.scheduling.entries import Waiting
@@ -37,11 +37,7 @@ _Found = tuple[Key, Line, Waiting]
 
 
 class Order:
-    def __init__(
-        self, lines: Iterable[Line], speaker: Callable[[Line, Waiting], Waiting], out_of_turn: Collection[JobId]
-    ) -> None:
-        """``speaker``: whose right counts for a line with this head."""
-        self._speaker = speaker
+    def __init__(self, lines: Iterable[Line], out_of_turn: Collection[JobId]) -> None:
         self._out_of_turn = out_of_turn
         self._lines = {line.quota: line for line in lines}
         tops: dict[Quota, None] = {}
@@ -75,8 +71,7 @@ class Order:
         found: _Found | None = None
         line = self._lines.get(quota)
         if line is not None and (head := line.head) is not None:
-            speaker = self._speaker(line, head)
-            found = (self._key(quota, speaker), line, speaker)
+            found = (self._key(quota, head), line, head)
         for child in self._active.get(quota, ()):
             below = self._best[child] if child in self._best else self._find(child)
             if below is not None and (found is None or below[0] < found[0]):

@@ -98,10 +98,6 @@ class Quota:
                 covered = True
         return covered
 
-    @property
-    def has_guarantee_left(self) -> bool:
-        return any(self.staying(name) < least for name, least in self.minimum.items())
-
     def is_over_minimum(self, wanted: Amounts) -> bool:
         """Whether more than the guarantee is used here, of something that is wanted."""
         minimum = self.minimum

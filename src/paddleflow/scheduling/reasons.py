@@ -22,6 +22,7 @@ class WaitKind(StrEnum):
     CLAIM_GIVEN_UP = "ClaimGivenUp"
     BACKING_OFF = "BackingOff"
     BEHIND = "Behind"
+    GUARANTEED_TO_ANOTHER = "GuaranteedToAnother"
     STARTS_NOW = "StartsNow"
     RECLAIMED = "Reclaimed"
     PREEMPTED = "Preempted"
@@ -139,6 +140,14 @@ def behind(ahead: JobId, queue: str, cause: Reason) -> Reason:
         kind=WaitKind.BEHIND,
         sentence=f"{ahead} is ahead in queue {queue} and waits itself: {cause.sentence}",
         numbers={"ahead": ahead, "queue": queue, "cause": cause.kind},
+    )
+
+
+def guaranteed_to_another(queue: str, job: JobId) -> Reason:
+    return Reason(
+        kind=WaitKind.GUARANTEED_TO_ANOTHER,
+        sentence=f"the room it would have had is guaranteed to queue {queue}, which takes it now for {job}",
+        numbers={"queue": queue, "ahead": job},
     )
 
 

@@ -63,8 +63,10 @@ class Reclaim:
         trial: Trial,
         now: float,
         going: Sequence[tuple[JobId, Quota, tuple[Held, ...]]] = (),
+        unstarted: Collection[JobId] = (),
     ) -> None:
-        """``going``: what this cycle has told to go already, for others."""
+        """``going``: what this cycle has told to go already, for others. ``unstarted``: those of the holders that were
+        only chosen in this cycle, and lose nothing by waiting on."""
         self._job = job
         self._quota = quota
         self._asked = job.request.amounts
@@ -74,6 +76,7 @@ class Reclaim:
         self._holding: Sequence[Holding] = ()
         self._now = now
         self._going = going
+        self._unstarted = unstarted
         self._sizes: dict[JobId, int] = {}
         """Of elastic jobs that were shrunk in the trial: how many workers they have left."""
         self._costs: dict[JobId, tuple[int, float, int]] = {}
@@ -106,10 +109,16 @@ class Reclaim:
                 self.waits_for_departing = True
                 # With a right to more it takes what comes anyway; without, it waits for its turn like any.
                 return self._planned([], []) if self._has_victims() else None
+            unshrunk = self._trial.mark()
             shrinks = self._shrink()
             evicted: list[Holding] = []
             if not self._fits():
                 evicted = self._evict()
+                if not evicted and shrinks:
+                    # What shrinking frees counts as given back, and may be all that could be asked for.
+                    self._trial.rollback(unshrunk)
+                    self._sizes.clear()
+                    shrinks, evicted = [], self._evict()
                 if not evicted:
                     return None
                 evicted = self._spare_evictions(evicted, shrinks)
@@ -266,7 +275,10 @@ class Reclaim:
         if found is None:
             size = sum(part.each.gpus or part.each.cpu_milli / 1000 for part in holding.held)
             lost = size * (_STARTING_AGAIN_S + max(0.0, self._now - holding.started_at))
-            found = self._costs[holding.job_id] = (int(holding.priority), lost, -holding.seq)
+            found = (int(holding.priority), lost, -holding.seq)
+            if holding.job_id in self._unstarted:
+                found = (0, 0.0, -holding.seq)
+            self._costs[holding.job_id] = found
         return found
 
     def _has_victims(self) -> bool:
