@@ -243,3 +243,13 @@ def test_time_limits_promise_a_start_and_short_jobs_pass_without_delaying_it(pla
     platform.pass_time(500)
     assert platform.job(running).status is JobStatus.FAILED
     assert platform.job(waiting).status is JobStatus.RUNNING
+
+
+def test_a_worker_that_is_done_already_holds_up_nobody_when_its_job_shrinks(platform: InMemoryPlatform) -> None:
+    elastic = Elasticity(least=2, most=8, sizes=(2, 4, 8))
+    big = platform.submit_spec(gang(2, queue="team-b", elastic=elastic))
+    platform.finish(big, task=7)
+    assert platform.job(big).status is JobStatus.RUNNING, "the others are not done"
+    guest = platform.submit_spec(gang(4, queue="team-a"))
+    assert platform.job(guest).status is JobStatus.RUNNING
+    assert platform.job(big).leaving == ()

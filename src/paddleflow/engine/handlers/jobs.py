@@ -83,7 +83,8 @@ def evict_job(ctx: Context, command: commands.EvictJob) -> Answer:
 
 def resize_job(ctx: Context, command: commands.ResizeJob) -> Answer:
     job = _job(ctx, command.id)
-    _apply(ctx, job_machine.resize(job, command.add, command.drop, command.message, ctx.now))
+    tasks = ctx.uow.jobs.tasks(job.id)
+    _apply(ctx, job_machine.resize(job, command.add, command.drop, command.message, ctx.now, tasks))
     return {}
 
 
