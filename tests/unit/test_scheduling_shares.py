@@ -162,12 +162,18 @@ def test_a_change_of_size_has_to_pay_for_itself_before_the_next() -> None:
     assert [len(each.add) for each in scene.step().resizes] == [1]
 
 
-def test_nobody_grows_into_room_that_somebody_waits_for() -> None:
+def test_room_that_is_too_little_for_who_waits_is_used_until_there_is_enough() -> None:
     scene = Scene([a_node("n0", 64, 8)], [a_queue("q"), a_queue("other", policies=(QueuePolicy.STRICT,))])
-    scene.run(scene.job("held", "q", gpus(4)), "n0")
+    scene.run(scene.job("held", "q", gpus(3)), "n0")
+    scene.run(scene.job("small", "q", gpus(1)), "n0")
     scene.run(scene.job("e", "q", gpus(1), elastic=(1, 2, 3, 4)), "n0")
     scene.submit(scene.job("x", "other", gpus(4)))
-    assert not scene.step().changes_anything
+    scene.rest()
+    assert scene.size("e") == 4, "three GPUs are too little for x"
+    assert scene.waiting == {"x"}
+    scene.end("small")
+    scene.rest()
+    assert "x" in scene.running, "the last one came, and the others came back"
 
 
 def test_shrinking_goes_before_evicting_and_no_further_than_needed() -> None:

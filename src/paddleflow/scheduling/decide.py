@@ -2,7 +2,8 @@
 
 In this order: jobs for which room was freed take it; then everybody who waits is considered, the best right first, and
 starts if there is room, or has room freed if its right allows that, or has room kept; last, elastic jobs grow into what
-nobody waits for. What a cycle frees is claimed in the same cycle by the one it is freed for, so it can go to no other.
+nobody who waits can use. What a cycle frees is claimed in the same cycle by the one it is freed for, so that it can go
+to no other.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Rules:
 
     depth: int = 100
     """So many jobs behind one that has to wait are tried in its stead, in each queue and cycle."""
-    patience_s: float = 86400.0
+    patience_s: float = 604800.0
     """So long a job lets others pass before nodes are emptied for it, where nobody knows when what runs will end."""
     settle_s: float = 60.0
     """So long an elastic job is left alone after a change of its size before it grows again; less where a change is
@@ -94,8 +95,6 @@ class _Cycle:
         """Chosen to start in this cycle, but for those that take what was freed for them."""
         self._protected: set[JobId] = set()
         """Those for whom nodes may be emptied."""
-        self._unpromised: set[ClusterName] = set()
-        """Where somebody waits for room and none is kept for it: nobody grows there."""
         self._wake_at: float | None = None
 
     def decisions(self) -> Decisions:
@@ -444,9 +443,7 @@ class _Cycle:
             kept = keep_until(job, quota, ledger=self._ledger, trial=self.trial, others=others, now=self._now)
             if kept is None and job.job_id in self._protected:
                 kept = keep_nodes(job, quota, self.trial)
-        if kept is None:
-            self._unpromised.add(job.cluster)
-        else:
+        if kept is not None:
             self._set_aside(job, kept)
 
     def _set_aside(self, job: Waiting, kept: Kept) -> None:
@@ -459,7 +456,7 @@ class _Cycle:
         grower = Grower(
             ledger=self._ledger, trial=self.trial, now=self._now, settle_s=self._rules.settle_s, going=self._going
         )
-        larger, resizes = grower.grow(self._admissions.values(), self._unpromised)
+        larger, resizes = grower.grow(self._admissions.values())
         self._admissions |= {admission.job_id: admission for admission in larger}
         self._resizes += resizes
         if grower.wake_at is not None:

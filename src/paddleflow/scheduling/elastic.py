@@ -1,8 +1,8 @@
-"""Elastic jobs grow into room that nobody waits for, the least fulfilled first, one allowed size at a time.
+"""Elastic jobs grow into room that nobody who waits can use, the least fulfilled first, one allowed size at a time.
 
 It ends because every step takes room that is there, and settles because a job grows again only after the last change
-has paid for itself, and shrinks only for somebody who then starts. Nobody grows in a cluster where a job waits for
-room that is not kept for it: what is idle there is about to be that job's.
+has paid for itself, and shrinks only for somebody who then starts. Who waits loses nothing by it: what it cannot start
+on now it gets back, by a shrink, with the rest of what it needs.
 
 Jobs that may not grow yet take part all the same and what falls to them is left idle until they may: otherwise whoever
 settles first would take everything, and nobody gives back to be fair.
@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
-from paddleflow.domain.ids import ClusterName, JobId
+from paddleflow.domain.ids import JobId
 from paddleflow.domain.jobs import Elasticity, Spot
 from paddleflow.scheduling import reasons
 from paddleflow.scheduling.decisions import Admission, Resize
@@ -50,15 +50,13 @@ class Grower:
         self._going = going
         self.wake_at: float | None = None
 
-    def grow(
-        self, admissions: Iterable[Admission], closed: Collection[ClusterName]
-    ) -> tuple[list[Admission], list[Resize]]:
+    def grow(self, admissions: Iterable[Admission]) -> tuple[list[Admission], list[Resize]]:
         """Jobs that start now may start larger: nothing of theirs has to be told of a change."""
         starting = {each.job_id: each for each in admissions}
         growing = [
             each
             for each in (*map(self._starting, starting.values()), *map(self._running, self._ledger.elastic))
-            if each is not None and each.job.cluster not in closed
+            if each is not None
         ]
         if not any(each.is_ready for each in growing):
             return [], []
