@@ -7,11 +7,22 @@ from datetime import timedelta
 
 import pytest
 
-from paddleflow.domain.commands import StopJob, SubmitJob
+from paddleflow.domain.commands import ReserveRoom, StopJob, SubmitJob
 from paddleflow.domain.events import EventKind
 from paddleflow.domain.ids import JobId, QueueName
-from paddleflow.domain.jobs import Elasticity, FlavourRef, Framework, JobKind, JobSpec, JobStatus, Member, RunPolicy
+from paddleflow.domain.jobs import (
+    Elasticity,
+    FlavourRef,
+    Framework,
+    JobKind,
+    JobSpec,
+    JobStatus,
+    Member,
+    RunPolicy,
+    Spot,
+)
 from paddleflow.domain.queries import QueueChange, WhatIf
+from paddleflow.domain.users import PLATFORM
 from paddleflow.testing.builders import a_node, resources
 from paddleflow.testing.platform import ROOT_ACTOR, InMemoryPlatform
 
@@ -253,3 +264,16 @@ def test_a_worker_that_is_done_already_holds_up_nobody_when_its_job_shrinks(plat
     guest = platform.submit_spec(gang(4, queue="team-a"))
     assert platform.job(guest).status is JobStatus.RUNNING
     assert platform.job(big).leaving == ()
+
+
+def test_a_server_killed_between_a_claim_and_its_evictions_gives_the_claim_up(platform: InMemoryPlatform) -> None:
+    borrower = platform.submit_spec(gang(8, queue="team-b"))
+    waiting = platform.submit_spec(gang(4, queue="team-b"))
+    taken = tuple(
+        Spot(role=at.role, index=at.index, node=at.node, gpus=at.gpus) for at in platform.job(borrower).placements[:4]
+    )
+    platform.ask(ReserveRoom(id=waiting, spots=taken), PLATFORM)
+    platform.restart()
+    assert platform.job(waiting).claim == (), "nobody was told to go, so the room cannot come"
+    assert platform.job(waiting).status is JobStatus.INIT
+    assert platform.job(borrower).status is JobStatus.RUNNING

@@ -20,10 +20,11 @@ from paddleflow.domain.queues import (
     QuotaType,
 )
 from paddleflow.domain.resources import NOTHING, Resources
-from paddleflow.scheduling.decide import Rules, check_can_ever_fit, decide
+from paddleflow.scheduling.decide import Rules, decide
 from paddleflow.scheduling.decisions import Decisions
 from paddleflow.scheduling.entries import waiting_of
 from paddleflow.scheduling.ledger import Ledger
+from paddleflow.scheduling.never import check_can_ever_fit
 from paddleflow.scheduling.reasons import Reason, WaitKind
 from paddleflow.testing.builders import THEN, a_job, a_member, a_node, a_queue, resources
 

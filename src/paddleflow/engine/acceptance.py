@@ -34,8 +34,8 @@ from paddleflow.domain.queues import Queue, QueueStatus
 from paddleflow.domain.resources import CPU, MEMORY, Resources
 from paddleflow.domain.users import Actor
 from paddleflow.ports.store import ReadView
-from paddleflow.scheduling.decide import check_can_ever_fit
 from paddleflow.scheduling.entries import waiting_of
+from paddleflow.scheduling.never import check_can_ever_fit
 
 CREATE_FAILED = "JobCreateFailed"
 """Every refused submission answers with this code; the message says what is wrong."""

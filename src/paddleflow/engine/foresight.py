@@ -29,10 +29,11 @@ from paddleflow.engine.reactors.admission import load_ledger
 from paddleflow.ports.clock import Clock
 from paddleflow.ports.identity import Identity
 from paddleflow.ports.store import Store
-from paddleflow.scheduling.decide import check_can_ever_fit, decide
+from paddleflow.scheduling.decide import decide
 from paddleflow.scheduling.decisions import Decisions
 from paddleflow.scheduling.entries import Waiting, waiting_of
 from paddleflow.scheduling.ledger import Ledger
+from paddleflow.scheduling.never import check_can_ever_fit
 from paddleflow.simulation.durations import Durations
 from paddleflow.simulation.forecast import Forecast, forecast_start
 

@@ -22,14 +22,11 @@ from paddleflow.scheduling.decisions import Admission, Because, Blocked, Decisio
 from paddleflow.scheduling.elastic import Grower
 from paddleflow.scheduling.entries import Held, Holding, Waiting, starting_of
 from paddleflow.scheduling.ledger import Ledger, held_at
-from paddleflow.scheduling.never import check_can_ever_fit
 from paddleflow.scheduling.order import Line, Order
 from paddleflow.scheduling.placement import Shortage
 from paddleflow.scheduling.quota import Quota
 from paddleflow.scheduling.reclaim import Plan, Reclaim, Shrink
 from paddleflow.scheduling.trial import Trial
-
-__all__ = ["DEFAULT_RULES", "Rules", "check_can_ever_fit", "decide"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from operator import attrgetter
 from paddleflow.domain.clusters import Node
 from paddleflow.domain.ids import ClusterName, NodeName
 from paddleflow.domain.queues import Queue
-from paddleflow.domain.resources import GPU, Resources
+from paddleflow.domain.resources import Resources
 
 Amounts = Mapping[str, int]
 
@@ -132,7 +132,3 @@ class Rooms:
         for index in gpus:
             if index < len(room.busy):
                 room.busy[index] += sign
-
-
-def gpus_of(amounts: Amounts) -> int:
-    return amounts.get(GPU, 0)
