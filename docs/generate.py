@@ -104,6 +104,8 @@ def served_document() -> dict[str, Any]:
         logs=Logs(platform.store, runtimes),
         statistics=Statistics(platform.store, platform.clock, runtimes),
         feed=platform.feed,
+        pipelines=platform.desk,
+        runs=platform.runs,
         clock=platform.clock,
         marker_key=b"",
         version="",

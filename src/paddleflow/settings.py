@@ -68,7 +68,20 @@ class LocalSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSettings:
+    max_loop_items: int = 10_000
+    """Items of one loop."""
+    max_nodes: int = 20_000
+    """Steps and dags of one run, loops unrolled."""
+    max_parallelism: int = 1_000
+    """The highest number of steps one run works on at a time; a pipeline that asks for more gets this."""
+    workers: int = 4
+    """Threads that read artifacts and fingerprint inputs before a step starts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     server: ServerSettings = ServerSettings()
     state: StateSettings = StateSettings()
     local: LocalSettings = LocalSettings()
+    pipelines: PipelineSettings = PipelineSettings()

@@ -394,7 +394,7 @@ def test_error_is_one_line() -> None:
 ROOT_HELP = """\
 Usage: paddleflow [OPTIONS] COMMAND [ARGS]...
 
-  PaddleFlow: queues, jobs and data, from a laptop to a cluster.
+  PaddleFlow: pipelines, jobs and data, from a laptop to a cluster.
 
   Options may also be given as environment variables: PADDLEFLOW_OUTPUT=json,
   PADDLEFLOW_PF_CONFIG=PATH.
@@ -408,6 +408,9 @@ Options:
 
 Commands:
   job         submit, watch and manage jobs
+  run         run pipelines, watch and manage their runs
+  pipeline    keep pipelines and their versions, export them
+  schedule    run pipelines at set times
   queue       manage queues and who may use them
   flavour     manage flavours, named amounts of resources
   fs          manage filesystems

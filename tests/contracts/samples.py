@@ -7,11 +7,24 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from paddleflow.domain.catalog import Pipeline, PipelineVersion
 from paddleflow.domain.clusters import Cluster, ClusterType, Node
 from paddleflow.domain.events import Event, EventKind
 from paddleflow.domain.filesystems import Filesystem
 from paddleflow.domain.flavours import Flavour
-from paddleflow.domain.ids import GrantId, JobId, NodeName, TaskId, UserName
+from paddleflow.domain.ids import (
+    CacheId,
+    FilesystemId,
+    GrantId,
+    JobId,
+    NodeName,
+    PipelineId,
+    RunId,
+    ScheduleId,
+    TaskId,
+    UserName,
+    VersionId,
+)
 from paddleflow.domain.jobs import (
     Elasticity,
     FlavourRef,
@@ -31,6 +44,20 @@ from paddleflow.domain.jobs import (
 from paddleflow.domain.queries import JobFilter
 from paddleflow.domain.queues import Queue
 from paddleflow.domain.resources import Resources
+from paddleflow.domain.runs import (
+    ArtifactEvent,
+    ArtifactUse,
+    CacheEntry,
+    Fingerprint,
+    NodeKind,
+    NodeStatus,
+    Part,
+    Run,
+    RunNode,
+    RunStatus,
+    Stop,
+)
+from paddleflow.domain.schedules import ConcurrencyPolicy, Schedule, ScheduleStatus
 from paddleflow.domain.users import Grant, ResourceType, User
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -155,6 +182,118 @@ def event(subject: str = "job-1", **changes: Any) -> Event:
         "cause": "request-1",
     }
     return Event(**fields | changes)
+
+
+def run(id: str = "run-000001", **changes: Any) -> Run:
+    fields: dict[str, Any] = {
+        "id": RunId(id),
+        "name": "training",
+        "owner": UserName("alice"),
+        "source": "run.yaml",
+        "text": "name: training\n",
+        "plan": '{"nodes":[]}',
+        "fs_id": FilesystemId("fs-alice-data"),
+        "fs_name": "data",
+        "created_at": NOON,
+        "updated_at": NOON,
+    }
+    return Run(**fields | changes)
+
+
+def run_node(key: str, run_id: str = "run-000001", **changes: Any) -> RunNode:
+    return RunNode(**{"run_id": RunId(run_id), "key": key, "node": key, "kind": NodeKind.STEP} | changes)
+
+
+def fingerprint(first: str = "first", second: str = "second") -> Fingerprint:
+    return Fingerprint(
+        first=first,
+        second=second,
+        parts={"command": Part(digest="d1", shown="python train.py"), "inputs.data": Part(digest="d2")},
+    )
+
+
+def cache_entry(id: str = "cch-000001", **changes: Any) -> CacheEntry:
+    fields: dict[str, Any] = {
+        "id": CacheId(id),
+        "fingerprint": fingerprint(),
+        "run_id": RunId("run-000001"),
+        "job_id": JobId("job-1"),
+        "node": "train",
+        "source": "run.yaml",
+        "owner": UserName("alice"),
+        "fs_id": FilesystemId("fs-alice-data"),
+        "fs_name": "data",
+        "outputs": {"model": "run-000001/train/model"},
+        "expires_after_s": 600,
+        "created_at": NOON,
+        "updated_at": NOON,
+    }
+    return CacheEntry(**fields | changes)
+
+
+def artifact(name: str = "model", **changes: Any) -> ArtifactEvent:
+    fields: dict[str, Any] = {
+        "run_id": RunId("run-000001"),
+        "fs_id": FilesystemId("fs-alice-data"),
+        "fs_name": "data",
+        "owner": UserName("alice"),
+        "path": f"run-000001/train/{name}",
+        "step": "train",
+        "job_id": JobId("job-1"),
+        "use": ArtifactUse.OUTPUT,
+        "name": name,
+        "meta": "{}",
+        "created_at": NOON,
+        "updated_at": NOON,
+    }
+    return ArtifactEvent(**fields | changes)
+
+
+def pipeline(id: str = "ppl-000001", **changes: Any) -> Pipeline:
+    fields: dict[str, Any] = {
+        "id": PipelineId(id),
+        "name": f"named {id}",
+        "description": "what it does",
+        "owner": UserName("alice"),
+        "versions_made": 1,
+        "created_at": NOON,
+        "updated_at": NOON,
+    }
+    return Pipeline(**fields | changes)
+
+
+def pipeline_version(id: str = "1", pipeline_id: str = "ppl-000001", **changes: Any) -> PipelineVersion:
+    fields: dict[str, Any] = {
+        "pipeline_id": PipelineId(pipeline_id),
+        "id": VersionId(id),
+        "text": "name: training\n",
+        "digest": "abc",
+        "owner": UserName("alice"),
+        "created_at": NOON,
+        "updated_at": NOON,
+    }
+    return PipelineVersion(**fields | changes)
+
+
+def schedule(id: str = "schedule-000001", **changes: Any) -> Schedule:
+    fields: dict[str, Any] = {
+        "id": ScheduleId(id),
+        "name": f"named {id}",
+        "owner": UserName("alice"),
+        "pipeline_id": PipelineId("ppl-000001"),
+        "version_id": VersionId("1"),
+        "crontab": "*/5 * * * *",
+        "time_zone": "Europe/Berlin",
+        "starts_at": NOON,
+        "concurrency": 3,
+        "policy": ConcurrencyPolicy.REPLACE,
+        "expire_s": 60,
+        "catch_up": False,
+        "next_at": at(300),
+        "created_at": NOON,
+        "updated_at": NOON,
+    }
+    return Schedule(**fields | changes)
 
 
 # Anything JSON can carry, lone surrogates and NUL included: a spec is stored as JSON.
@@ -296,4 +435,108 @@ job_filters = st.builds(
     updated_since=st.none() | _minutes,
     activated_since=st.none() | _minutes,
     labels=_few_labels,
+)
+
+scalars = st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | anything
+values = st.recursive(st.none() | scalars, lambda inner: st.lists(inner, max_size=3), max_leaves=5)
+fingerprints = st.builds(
+    Fingerprint,
+    first=plain,
+    second=plain,
+    parts=st.dictionaries(anything, st.builds(Part, digest=anything, shown=anything), max_size=3),
+)
+run_ids = plain.map(RunId)
+runs = st.builds(
+    Run,
+    id=st.just(RunId("run-any")),
+    name=plain,
+    owner=plain.map(UserName),
+    source=plain,
+    text=plain,
+    plan=plain,
+    fs_id=st.none() | plain.map(FilesystemId),
+    fs_name=plain,
+    description=plain,
+    parameters=st.dictionaries(anything, values, max_size=3),
+    docker_env=plain,
+    disabled=plain,
+    strategy=plain,
+    schedule_id=st.none() | plain.map(ScheduleId),
+    scheduled_at=st.none() | moments,
+    retry_of=st.none() | run_ids,
+    status=st.sampled_from(RunStatus),
+    stop=st.sampled_from(Stop),
+    message=plain,
+    created_at=moments,
+    activated_at=st.none() | moments,
+    finished_at=st.none() | moments,
+    updated_at=moments,
+    seq=st.just(0),
+    version=st.just(0),
+)
+run_nodes = st.builds(
+    RunNode,
+    run_id=st.just(RunId("run-000001")),
+    key=plain,
+    node=plain,
+    kind=st.sampled_from(NodeKind),
+    parent=anything,
+    seq=st.integers(-1, 10_000),
+    item=values,
+    in_loop=st.booleans(),
+    id=anything,
+    job_id=st.none() | plain.map(JobId),
+    status=st.sampled_from(NodeStatus),
+    message=anything,
+    parameters=st.dictionaries(anything, values, max_size=3),
+    inputs=pairs,
+    outputs=pairs,
+    env=pairs,
+    command=anything,
+    fingerprint=st.none() | fingerprints,
+    cache_run_id=st.none() | run_ids,
+    source_run=st.none() | run_ids,
+    started_at=st.none() | moments,
+    finished_at=st.none() | moments,
+)
+cache_entries = st.builds(
+    CacheEntry,
+    id=st.just(CacheId("cch-any")),
+    fingerprint=fingerprints,
+    run_id=st.just(RunId("run-000001")),
+    job_id=plain.map(JobId),
+    node=plain,
+    source=plain,
+    owner=plain.map(UserName),
+    fs_id=st.none() | plain.map(FilesystemId),
+    fs_name=plain,
+    outputs=pairs,
+    expires_after_s=st.integers(-1, 2**40),
+    created_at=moments,
+    updated_at=moments,
+    seq=st.just(0),
+)
+schedules = st.builds(
+    Schedule,
+    id=st.just(ScheduleId("schedule-any")),
+    name=plain,
+    description=plain,
+    owner=plain.map(UserName),
+    pipeline_id=plain.map(PipelineId),
+    version_id=plain.map(VersionId),
+    crontab=plain,
+    time_zone=plain,
+    starts_at=st.none() | moments,
+    ends_at=st.none() | moments,
+    concurrency=st.integers(0, 1000),
+    policy=st.sampled_from(ConcurrencyPolicy),
+    expire_s=st.integers(0, 2**40),
+    catch_up=st.booleans(),
+    status=st.sampled_from(ScheduleStatus),
+    message=plain,
+    next_at=st.none() | moments,
+    created_at=moments,
+    updated_at=moments,
+    seq=st.just(0),
+    version=st.just(0),
 )

@@ -18,8 +18,10 @@ from paddleflow.domain.errors import Conflict, DiskFull, Invalid, Unavailable
 from paddleflow.domain.ids import JobId
 from paddleflow.ports.store import Store
 from tests.contracts import samples
+from tests.contracts.store_catalog_contract import StoreCatalogContract
 from tests.contracts.store_contract import ALL, PATIENCE_S, StoreContract
 from tests.contracts.store_lists_contract import StoreListsContract
+from tests.contracts.store_runs_contract import StoreRunsContract
 from tests.postgres import PostgresServer
 
 LOCK_AND_WAIT = """
@@ -45,13 +47,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path | None]:
     subprocess.run(["umount", str(directory)], check=True)
 
 
-class TestMemoryStore(StoreContract, StoreListsContract):
+class TestMemoryStore(StoreContract, StoreListsContract, StoreRunsContract, StoreCatalogContract):
     @pytest.fixture
     def store(self) -> Store:
         return MemoryStore()
 
 
-class SqlStoreContract(StoreContract, StoreListsContract):
+class SqlStoreContract(StoreContract, StoreListsContract, StoreRunsContract, StoreCatalogContract):
     @pytest.fixture(params=["enumerate", "walk"])
     def list_strategy(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         """Labels and times that few rows match are enumerated; with the bound at zero every list is a walk."""
@@ -188,7 +190,7 @@ class TestPostgresStore(SqlStoreContract):
 
     def test_a_commit_of_another_process_wakes_listeners(self, store: Store, second: Store) -> None:
         woken = threading.Semaphore(0)
-        store.on_commit(woken.release)
+        store.on_commit(lambda kinds: woken.release())
         assert woken.acquire(timeout=PATIENCE_S), "no wake after beginning to listen"
         with second.write() as unit:
             unit.users.add(samples.user())
@@ -201,7 +203,7 @@ class TestPostgresStore(SqlStoreContract):
         self, store: Store, url: str, postgres_server: PostgresServer
     ) -> None:
         woken = threading.Semaphore(0)
-        store.on_commit(woken.release)
+        store.on_commit(lambda kinds: woken.release())
         assert woken.acquire(timeout=PATIENCE_S)
         store.check()
         postgres_server.end_connections()

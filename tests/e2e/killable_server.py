@@ -1,7 +1,8 @@
-"""A real server that kills itself with SIGKILL at a chosen moment of a job's life.
+"""A real server that kills itself with SIGKILL at a chosen moment of a job's or a run's life.
 
 It is the server users run (the same wiring, store, runtime and HTTP), with one seam wrapped from outside: the moment is
-either an event just committed, or a call to the runtime just made, or a transaction just about to commit.
+either an event just committed, or a call to the runtime just made, or a transaction just about to commit;
+``after-commit:RunAdvanced@3`` is the third of its kind.
 
 Usage: python killable_server.py STATE_DIR PORT MOMENT
 """
@@ -11,11 +12,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from paddleflow.adapters.local.runtime import LocalRuntime
 from paddleflow.adapters.sql.store import SqlStore
@@ -66,6 +68,14 @@ class DyingStore(SqlStore):
     """Dies before or after the commit of a chosen event."""
 
     moment = ""
+    _seen: ClassVar[Counter[str]] = Counter()
+
+    def _has_come(self, place: str, kinds: list[str]) -> bool:
+        for kind in kinds:
+            self._seen[f"{place}:{kind}"] += 1
+            if self.moment in (f"{place}:{kind}", f"{place}:{kind}@{self._seen[f'{place}:{kind}']}"):
+                return True
+        return False
 
     @contextmanager
     def write(self) -> Iterator[UnitOfWork]:
@@ -78,9 +88,9 @@ class DyingStore(SqlStore):
                 return append(event)
 
             yield Watched(uow, remember)
-            if any(self.moment == f"before-commit:{kind}" for kind in appended):
+            if self._has_come("before-commit", appended):
                 die()
-        if any(self.moment == f"after-commit:{kind}" for kind in appended):
+        if self._has_come("after-commit", appended):
             die()
 
 

@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 
 import uvicorn
 
+from paddleflow.adapters.directories import DirectoryFiles
 from paddleflow.adapters.identity import KeyedIdentity
 from paddleflow.adapters.memory.runtime import MemoryRuntime
 from paddleflow.adapters.sql.store import SqlStore
@@ -145,6 +146,7 @@ class Served:
             clock=self.clock,
             identity=self.identity,
             runtimes={DEFAULT_CLUSTER: self.runtime},
+            files=DirectoryFiles(),
             holder="test",
         )
         settings = Settings(local=LocalSettings(sample_every_s=0.05))

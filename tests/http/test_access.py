@@ -13,6 +13,7 @@ from paddleflow.domain.ids import UserName
 from paddleflow.ports.identity import TokenClaims
 from paddleflow.server.app import EndpointRoute
 from paddleflow.server.routing import Access
+from tests.http.pipelines import TWO_STEPS, encoded, start
 from tests.http.served import KEY, PREFIX, Caller, Served
 
 BODIES: dict[str, object] = {
@@ -81,9 +82,19 @@ def secrets_of_alice(served: Served, alice: Caller) -> Iterator[dict[str, str]]:
     served.runtime.write_log(served.task_of(job), b"hidden-words\n")  # type: ignore[arg-type]
     assert alice.post("/fs", {"name": "private", "url": "local:///mnt/hidden-words"}).status == 201
     assert alice.post("/flavour", {"name": "alices", "cpu": "1", "mem": "1Gi"}).status == 200
+    text = TWO_STEPS.replace('command: "true"', "command: echo hidden-words")
+    run = start(alice, text)
+    pipeline = alice.post("/pipeline", {"yamlRaw": encoded(text)}).json["pipelineID"]
+    rule = {"name": "private", "pipelineID": pipeline, "pipelineVersionID": "1", "crontab": "0 0 1 1 *"}
+    schedule = alice.post("/schedule", rule).json["scheduleID"]
     yield {
         "jobID": job, "fsName": "private", "flavourName": "alices", "username": "alice", "queueName": "closed-one",
+        "runID": run, "pipelineID": pipeline, "pipelineVersionID": "1", "scheduleID": schedule,
     }  # fmt: skip
+    for stopped in (f"/schedule/{schedule}", f"/run/{run}?action=stop"):
+        assert alice.put(stopped).status == 200, "nobody else has stopped it"
+    assert alice.delete(f"/schedule/{schedule}").status == 200
+    assert alice.delete(f"/pipeline/{pipeline}").status == 200
     served.finish(job)
     alice.delete("/fs/private")
     alice.delete("/flavour/alices")
@@ -97,10 +108,17 @@ def test_owner_routes_refuse_other_users(served: Served, bobby: Caller, secrets_
         "/log/job": f"jobID={secrets_of_alice['jobID']}",
         "/statistics/cardTime/{queueName}": window,
         "/fs/{fsName}": "username=alice",
+        "/run/{runID}": "action=stop",
+        "/run/{runID}/why-cached": "step=first",
+        "/artifact": f"username=alice&fsname=private&runID={secrets_of_alice['runID']}&path=x",
+        "/artifact/lineage": "username=alice&fsname=private&path=x",
+        "/artifact/files": f"runID={secrets_of_alice['runID']}&path=x",
+        "/artifact/download": f"runID={secrets_of_alice['runID']}&path=x",
     }
     bodies: dict[str, object] = {
         "set_password": {"password": "secret9"},
         "update_filesystem": {"name": "private", "url": "local:///mnt/x"},
+        "update_pipeline": {"yamlRaw": encoded(TWO_STEPS)},
         "query_card_time": {
             "queueNames": ["closed-one"], "startTime": "2026-01-01 00:00:00", "endTime": "2027-01-01 00:00:00",
         },
@@ -117,7 +135,7 @@ def test_owner_routes_refuse_other_users(served: Served, bobby: Caller, secrets_
             answer = bobby.call(method, target, bodies.get(name, {}), prefix="")
             assert answer.status in (403, 404), f"{method} {target}: {answer.status} {answer.body!r}"
             assert b"hidden-words" not in answer.body
-    assert walked >= 12
+    assert walked >= 30
     job = served.root.get(f"/job/{secrets_of_alice['jobID']}").json
     assert job["status"] == "running"
     served.login("alice", "secret1")

@@ -14,13 +14,15 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine.interfaces import ReflectedIndex
 from sqlalchemy.pool import NullPool
 
 from paddleflow.adapters.sql import migrate
+from paddleflow.adapters.sql.schema import metadata
 from paddleflow.adapters.sql.store import SqlStore
-from paddleflow.adapters.sql.tables import metadata
 from paddleflow.domain.errors import Invalid
 from paddleflow.domain.ids import JobId, QueueName
+from tests.contracts import samples
 from tests.postgres import PostgresServer
 
 PATIENCE_S = 60
@@ -41,6 +43,12 @@ def engine(url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
+def in_words(index: ReflectedIndex) -> dict[str, object]:
+    """The condition of a partial index is an object that equals nothing but itself."""
+    options = {name: str(value) for name, value in index.get("dialect_options", {}).items()}
+    return {**index, "dialect_options": options}
+
+
 def description(connection: Connection) -> dict[str, object]:
     """Everything the engine can tell of its tables."""
     inspector = inspect(connection)
@@ -48,7 +56,7 @@ def description(connection: Connection) -> dict[str, object]:
         name: {
             "columns": [{**column, "type": repr(column["type"])} for column in inspector.get_columns(name)],
             "key": inspector.get_pk_constraint(name),
-            "indexes": sorted(inspector.get_indexes(name), key=str),
+            "indexes": sorted((in_words(index) for index in inspector.get_indexes(name)), key=str),
             "uniques": sorted(inspector.get_unique_constraints(name), key=str),
             "foreign keys": inspector.get_foreign_keys(name),
         }
@@ -140,6 +148,35 @@ def test_rows_of_an_older_version_keep_their_meaning(url: str, engine: Engine) -
     assert queue is not None
     assert [(at.role, at.index, at.node, at.gpus) for at in job.placements] == [("worker", 0, "node-1", (1,))]
     assert (job.generation, job.failures, job.spec.policy.retries, queue.weight) == (0, 0, 0, 1)
+
+
+def test_a_database_from_before_pipelines_keeps_its_rows_and_takes_runs(url: str, engine: Engine) -> None:
+    with engine.begin() as connection:
+        migrate.upgrade(connection, "0002")
+        connection.execute(
+            text(
+                "INSERT INTO queues (id, name, namespace, cluster, quota_type, max_resources, min_resources, location,"
+                " policies, status, created_at, updated_at, version, weight) VALUES ('queue-a', 'q', 'default', 'c',"
+                " 'elasticQuota', '{}', '{}', '{}', '[]', 'open', 0, 0, 1, 7)"
+            )
+        )
+        connection.execute(
+            text("INSERT INTO events (seq, kind, subject, data, at, cause) VALUES (41, 'x', 'j', '{}', 0, '')")
+        )
+        assert "runs" not in inspect(connection).get_table_names()
+    store = SqlStore(url)
+    with store.write() as unit:
+        run = unit.runs.add(samples.run())
+        unit.runs.put_nodes([samples.run_node("train")])
+        assert unit.events.append(samples.event()).seq == 42
+        assert unit.numbers.next("run") == 1
+    with store.read() as view:
+        queue = view.queues.find(QueueName("q"))
+        assert view.runs.find(run.id) == run
+        assert view.runs.nodes(run.id) == (samples.run_node("train"),)
+    store.close()
+    assert queue is not None
+    assert queue.weight == 7
 
 
 def test_a_newer_database_is_refused_and_not_touched(url: str, engine: Engine) -> None:

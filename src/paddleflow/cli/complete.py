@@ -42,3 +42,27 @@ def queue_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 
 def flavour_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     return _names(ctx, incomplete, lambda client: [one.name for one in client.list_flavour(_LIMIT)[1]])
+
+
+def run_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return _names(ctx, incomplete, lambda client: [one.run_id for one in client.list_run(maxsize=_LIMIT)[1]["runList"]])
+
+
+def pipeline_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return _names(
+        ctx,
+        incomplete,
+        lambda client: [one.pipeline_id for one in client.list_pipeline(max_keys=_LIMIT)[1]["pipelineList"]],
+    )
+
+
+def schedule_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return _names(
+        ctx,
+        incomplete,
+        lambda client: [one.schedule_id for one in client.list_schedule(max_keys=_LIMIT)[1]["scheduleList"]],
+    )
+
+
+def filesystem_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return _names(ctx, incomplete, lambda client: [one.name for one in client.list_fs(maxsize=_LIMIT)[1]])

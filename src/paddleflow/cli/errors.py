@@ -3,8 +3,8 @@
 ====  ==========================================================================
 code  meaning
 ====  ==========================================================================
-0     done; for ``job watch`` and ``job submit --watch``: the job succeeded
-1     the server said no, or the command failed for a reason of its own
+0     done; for commands that watch or wait: what was watched succeeded
+1     the server said no, or the command failed for a reason of its own; a watched run did not succeed
 2     the command line is wrong
 3     the server cannot be reached
 4     the log-in was refused, or the user may not do this
@@ -57,6 +57,13 @@ def job_exit_code(status: str) -> ExitCode:
     if status == JobStatus.SUCCEEDED:
         return ExitCode.OK
     return ExitCode.JOB_FAILED if status == JobStatus.FAILED else ExitCode.JOB_STOPPED
+
+
+def run_exit_code(status: str) -> ExitCode:
+    """How the shell hears about the end of a watched run."""
+    from paddleflow.domain.runs import RunStatus
+
+    return ExitCode.OK if status == RunStatus.SUCCEEDED else ExitCode.FAILED
 
 
 def one_line(error: PaddleFlowError) -> str:

@@ -23,6 +23,9 @@ _COMMANDS = "paddleflow.cli.commands"
 
 _TABLE = {
     "job": LazyCommand(f"{_COMMANDS}.job", "job", "submit, watch and manage jobs"),
+    "run": LazyCommand(f"{_COMMANDS}.run", "run", "run pipelines, watch and manage their runs"),
+    "pipeline": LazyCommand(f"{_COMMANDS}.pipeline", "pipeline", "keep pipelines and their versions, export them"),
+    "schedule": LazyCommand(f"{_COMMANDS}.schedule", "schedule", "run pipelines at set times"),
     "queue": LazyCommand(f"{_COMMANDS}.queue", "queue", "manage queues and who may use them"),
     "flavour": LazyCommand(f"{_COMMANDS}.flavour", "flavour", "manage flavours, named amounts of resources"),
     "fs": LazyCommand(f"{_COMMANDS}.fs", "fs", "manage filesystems"),
@@ -68,7 +71,7 @@ class _Root(LazyGroup):
 @click.version_option(__version__, prog_name="PaddleFlow", message="%(prog)s-%(version)s")
 @click.pass_context
 def cli(ctx: click.Context, pf_config: Path | None, output: str) -> None:
-    """PaddleFlow: queues, jobs and data, from a laptop to a cluster.
+    """PaddleFlow: pipelines, jobs and data, from a laptop to a cluster.
 
     Options may also be given as environment variables: PADDLEFLOW_OUTPUT=json, PADDLEFLOW_PF_CONFIG=PATH.
     """

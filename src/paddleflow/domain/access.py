@@ -36,6 +36,11 @@ def authorize(actor: Actor, command: commands.Command) -> None:
             commands.CreateFilesystem(owner=owner)
             | commands.UpdateFilesystem(owner=owner)
             | commands.DeleteFilesystem(owner=owner)
+            | commands.CreateRun(owner=owner)
+            | commands.DeleteArtifact(owner=owner)
+            | commands.CreatePipeline(owner=owner)
+            | commands.UpdatePipeline(owner=owner)
+            | commands.CreateSchedule(owner=owner)
         ):
             if owner and owner != actor.name:
                 require_root(actor, code="AccessDenied")
@@ -50,6 +55,9 @@ def authorize(actor: Actor, command: commands.Command) -> None:
             | commands.ForgetRemains()
             | commands.ReportTask()
             | commands.ReportNodes()
+            | commands.AdvanceRun()
+            | commands.ForgetRunRemains()
+            | commands.FireSchedule()
         ):
             if not actor.is_platform:
                 raise Denied("only the platform itself may report or decide", code="ActionNotAllowed")
@@ -57,6 +65,17 @@ def authorize(actor: Actor, command: commands.Command) -> None:
             pass  # anyone may create; update and delete check the owner of the row
         case commands.SubmitJob() | commands.UpdateJob() | commands.StopJob() | commands.DeleteJob():
             pass  # submit checks the queue's grant, the others the owner of the row
+        case (
+            commands.StopRun()
+            | commands.RetryRun()
+            | commands.DeleteRun()
+            | commands.DeleteCacheEntry()
+            | commands.DeletePipeline()
+            | commands.DeletePipelineVersion()
+            | commands.StopSchedule()
+            | commands.DeleteSchedule()
+        ):
+            pass  # all of them check the owner of the row
         case _:
             assert_never(command)
 
@@ -67,9 +86,11 @@ def require_root(actor: Actor, *, code: str = "OnlyRootAllowed") -> None:
         raise Denied(message, code=code)
 
 
-def require_owner(actor: Actor, owner: UserName | None, kind: str, ident: str) -> None:
+def require_owner(
+    actor: Actor, owner: UserName | None, kind: str, ident: str, *, code: str = "ActionNotAllowed"
+) -> None:
     if not actor.is_root and actor.name != owner:
-        raise no_access(actor.name, kind, ident)
+        raise no_access(actor.name, kind, ident, code=code)
 
 
 def require_job(actor: Actor, job: Job) -> None:

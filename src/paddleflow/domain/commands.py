@@ -2,281 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
-from paddleflow.domain.clusters import ClusterStatus, ClusterType, Node
-from paddleflow.domain.ids import ClusterName, FlavourName, JobId, QueueName, UserName
-from paddleflow.domain.jobs import JobSpec, Spot, TaskReport
-from paddleflow.domain.queues import QuotaType
-from paddleflow.domain.resources import NOTHING, Resources
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeedInstallation:
-    """What a new installation starts with. Given at every start; changes nothing that is already there."""
-
-    root_password: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateUser:
-    name: str
-    password: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetPassword:
-    name: UserName
-    password: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteUser:
-    name: UserName
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateGrant:
-    user: UserName
-    resource_type: str
-    resource_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteGrant:
-    user: UserName
-    resource_type: str
-    resource_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateFlavour:
-    name: str
-    cpu: str
-    memory: str
-    scalars: Mapping[str, str] = field(default_factory=dict)
-    cluster: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateFlavour:
-    """None leaves a field as it is; a scalar resource set to "" is removed."""
-
-    name: FlavourName
-    cpu: str | None = None
-    memory: str | None = None
-    scalars: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteFlavour:
-    name: FlavourName
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateQueue:
-    name: str
-    namespace: str
-    cluster: str = ""
-    quota_type: str = QuotaType.ELASTIC
-    max_resources: Resources = NOTHING
-    min_resources: Resources = NOTHING
-    location: Mapping[str, str] = field(default_factory=dict)
-    policies: tuple[str, ...] = ()
-    weight: int = 1
-    """Of what is left when every guarantee is met, this part goes here."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateQueue:
-    """Only the given resource items change; ``dropped`` names the scalar resources to remove ("" on the wire)."""
-
-    name: QueueName
-    max_resources: Resources | None = None
-    max_dropped: frozenset[str] = frozenset()
-    min_resources: Resources | None = None
-    min_dropped: frozenset[str] = frozenset()
-    location: Mapping[str, str] = field(default_factory=dict)
-    """An empty value deletes a key."""
-    policies: tuple[str, ...] = ()
-    """Names to add; ``name-`` removes."""
-    weight: int | None = None
-    status: str | None = None
-    """``open`` or ``closed``: a closed queue accepts nothing and starts nothing; what runs goes on."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteQueue:
-    name: QueueName
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateCluster:
-    name: str
-    endpoint: str
-    type: str
-    cluster_version: str = ""
-    credential: str = ""
-    """Base64 of a kubeconfig; sealed before it is stored."""
-    description: str = ""
-    source: str = ""
-    setting: str = ""
-    status: str = ClusterStatus.ONLINE
-    namespaces: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateCluster:
-    """None leaves a field as it is."""
-
-    name: ClusterName
-    endpoint: str | None = None
-    type: ClusterType | str | None = None
-    cluster_version: str | None = None
-    credential: str | None = None
-    description: str | None = None
-    source: str | None = None
-    setting: str | None = None
-    status: str | None = None
-    namespaces: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteCluster:
-    name: ClusterName
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportNodes:
-    """The nodes of a cluster as its runtime sees them now, all of them."""
-
-    cluster: ClusterName
-    nodes: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateFilesystem:
-    name: str
-    url: str
-    properties: Mapping[str, str] = field(default_factory=dict)
-    owner: str = ""
-    """Root may act for another user."""
-    independent_mount_process: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateFilesystem:
-    name: str
-    url: str
-    properties: Mapping[str, str] = field(default_factory=dict)
-    owner: str = ""
-    independent_mount_process: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteFilesystem:
-    name: str
-    owner: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitJob:
-    spec: JobSpec
-    """Flavours and filesystems by name; the handler resolves them."""
-    id: str = ""
-    """Chosen by the user, or empty."""
-    name: str = ""
-    queue: str = ""
-    priority: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateJob:
-    """Labels and annotations are merged; an empty value removes the key."""
-
-    id: JobId
-    priority: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopJob:
-    id: JobId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteJob:
-    id: JobId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmitJob:
-    """The scheduler's decision: these tasks on these nodes."""
-
-    id: JobId
-    spots: tuple[Spot, ...]
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReserveRoom:
-    """Room is being freed for this waiting job, and nobody else may have it. No spots: the claim is given up."""
-
-    id: JobId
-    spots: tuple[Spot, ...]
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvictJob:
-    """Take the job off its nodes in favour of another."""
-
-    id: JobId
-    in_favour_of: JobId
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResizeJob:
-    """Add tasks to a running elastic job, or take some away."""
-
-    id: JobId
-    add: tuple[Spot, ...] = ()
-    drop: tuple[tuple[str, int], ...] = ()
-    """Role and index of each."""
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpireJob:
-    """The job has run longer than its deadline allows."""
-
-    id: JobId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailJob:
-    """The platform could not run the job (the runtime refused to launch it)."""
-
-    id: JobId
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetRemains:
-    """A runtime holds nothing of this deleted job any more."""
-
-    id: JobId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportTask:
-    report: TaskReport
-
+from paddleflow.domain.capacity_commands import (
+    CreateCluster,
+    CreateFilesystem,
+    CreateFlavour,
+    CreateGrant,
+    CreateQueue,
+    CreateUser,
+    DeleteCluster,
+    DeleteFilesystem,
+    DeleteFlavour,
+    DeleteGrant,
+    DeleteQueue,
+    DeleteUser,
+    ReportNodes,
+    SeedInstallation,
+    SetPassword,
+    UpdateCluster,
+    UpdateFilesystem,
+    UpdateFlavour,
+    UpdateQueue,
+)
+from paddleflow.domain.job_commands import (
+    AdmitJob,
+    DeleteJob,
+    EvictJob,
+    ExpireJob,
+    FailJob,
+    ForgetRemains,
+    ReportTask,
+    ReserveRoom,
+    ResizeJob,
+    StopJob,
+    SubmitJob,
+    UpdateJob,
+)
+from paddleflow.domain.run_commands import (
+    AdvanceRun,
+    CreatePipeline,
+    CreateRun,
+    CreateSchedule,
+    DeleteArtifact,
+    DeleteCacheEntry,
+    DeletePipeline,
+    DeletePipelineVersion,
+    DeleteRun,
+    DeleteSchedule,
+    FireSchedule,
+    ForgetRunRemains,
+    RetryRun,
+    SkippedTick,
+    StopRun,
+    StopSchedule,
+    UpdatePipeline,
+)
 
 Command = (
     SeedInstallation
@@ -310,4 +89,72 @@ Command = (
     | FailJob
     | ForgetRemains
     | ReportTask
+    | CreateRun
+    | StopRun
+    | RetryRun
+    | DeleteRun
+    | AdvanceRun
+    | ForgetRunRemains
+    | DeleteCacheEntry
+    | DeleteArtifact
+    | CreatePipeline
+    | UpdatePipeline
+    | DeletePipeline
+    | DeletePipelineVersion
+    | CreateSchedule
+    | StopSchedule
+    | DeleteSchedule
+    | FireSchedule
 )
+
+__all__ = [
+    "AdmitJob",
+    "AdvanceRun",
+    "Command",
+    "CreateCluster",
+    "CreateFilesystem",
+    "CreateFlavour",
+    "CreateGrant",
+    "CreatePipeline",
+    "CreateQueue",
+    "CreateRun",
+    "CreateSchedule",
+    "CreateUser",
+    "DeleteArtifact",
+    "DeleteCacheEntry",
+    "DeleteCluster",
+    "DeleteFilesystem",
+    "DeleteFlavour",
+    "DeleteGrant",
+    "DeleteJob",
+    "DeletePipeline",
+    "DeletePipelineVersion",
+    "DeleteQueue",
+    "DeleteRun",
+    "DeleteSchedule",
+    "DeleteUser",
+    "EvictJob",
+    "ExpireJob",
+    "FailJob",
+    "FireSchedule",
+    "ForgetRemains",
+    "ForgetRunRemains",
+    "ReportNodes",
+    "ReportTask",
+    "ReserveRoom",
+    "ResizeJob",
+    "RetryRun",
+    "SeedInstallation",
+    "SetPassword",
+    "SkippedTick",
+    "StopJob",
+    "StopRun",
+    "StopSchedule",
+    "SubmitJob",
+    "UpdateCluster",
+    "UpdateFilesystem",
+    "UpdateFlavour",
+    "UpdateJob",
+    "UpdatePipeline",
+    "UpdateQueue",
+]

@@ -44,6 +44,22 @@ class EventKind(StrEnum):
     FILESYSTEM_CREATED = "FilesystemCreated"
     FILESYSTEM_UPDATED = "FilesystemUpdated"
     FILESYSTEM_DELETED = "FilesystemDeleted"
+    RUN_CREATED = "RunCreated"
+    RUN_ADVANCED = "RunAdvanced"
+    """Some of its nodes moved; ``data["nodes"]`` names them."""
+    RUN_STOPPING = "RunStopping"
+    RUN_FINISHED = "RunFinished"
+    RUN_DELETED = "RunDeleted"
+    CACHE_DELETED = "CacheDeleted"
+    ARTIFACT_DELETED = "ArtifactDeleted"
+    PIPELINE_CREATED = "PipelineCreated"
+    PIPELINE_UPDATED = "PipelineUpdated"
+    PIPELINE_DELETED = "PipelineDeleted"
+    SCHEDULE_CREATED = "ScheduleCreated"
+    SCHEDULE_FIRED = "ScheduleFired"
+    """Some of its ticks were dealt with."""
+    SCHEDULE_ENDED = "ScheduleEnded"
+    SCHEDULE_DELETED = "ScheduleDeleted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

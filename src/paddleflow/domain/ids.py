@@ -23,6 +23,18 @@ FilesystemId = NewType("FilesystemId", str)
 
 GrantId = NewType("GrantId", str)
 
+RunId = NewType("RunId", str)
+"""``run-`` and at least six digits, counted up."""
+
+PipelineId = NewType("PipelineId", str)
+"""``ppl-`` and at least six digits, counted up."""
+
+VersionId = NewType("VersionId", str)
+"""A version of a pipeline: "1", "2", … never given out twice for one pipeline."""
+
+ScheduleId = NewType("ScheduleId", str)
+CacheId = NewType("CacheId", str)
+
 ROOT = UserName("root")
 """The administrator. There is exactly one."""
 
@@ -33,6 +45,11 @@ DEFAULT_QUEUE = QueueName("default-queue")
 def spell_id(prefix: str, token: str, digits: int) -> str:
     """``spell_id("job", token, 16)`` is ``job-`` and the first 16 characters of a hexadecimal token."""
     return f"{prefix}-{token[:digits]}"
+
+
+def numbered_id(prefix: str, number: int) -> str:
+    """``numbered_id("run", 7)`` is ``run-000007``."""
+    return f"{prefix}-{number:06d}"
 
 
 def task_id(job_id: JobId, role: str, index: int, generation: int = 0) -> TaskId:

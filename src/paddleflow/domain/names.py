@@ -13,11 +13,13 @@ _USER = re.compile(r"[A-Za-z0-9]{4,16}")
 _CLUSTER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9-_]{0,253}[A-Za-z0-9_]")
 _FILESYSTEM = re.compile(r"[a-zA-Z0-9_-]{1,63}")
 _FLAVOUR = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_PIPELINE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LABEL_KEY = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
-TEXT_LIMIT = 64 * 1024
-"""Characters in any one free text field (command, environment value, annotation)."""
+TEXT_LIMIT = 120 * 1024
+"""Characters in any one free text field (command, environment value). Linux takes 128 KiB as one argument or variable;
+the rest is left for names and for what is put around a command."""
 
 
 def _check(pattern: re.Pattern[str], name: str, kind: str, *, code: str = "InvalidNamePattern") -> str:
@@ -53,6 +55,11 @@ def check_flavour_name(name: str) -> str:
 
 def check_filesystem_name(name: str) -> str:
     return _check(_FILESYSTEM, name, "fs", code="FileSystemNameFormatError")
+
+
+def check_pipeline_name(name: str) -> str:
+    """Of a pipeline, or of a run."""
+    return _check(_PIPELINE, name, "run")
 
 
 def check_job_id(name: str) -> str:

@@ -13,9 +13,22 @@ from typing import Generic, TypeVar
 
 from paddleflow.domain.clusters import Node
 from paddleflow.domain.commands import SubmitJob
-from paddleflow.domain.ids import DEFAULT_CLUSTER, ClusterName, JobId, NodeName, QueueName, UserName
+from paddleflow.domain.ids import (
+    DEFAULT_CLUSTER,
+    ClusterName,
+    JobId,
+    NodeName,
+    PipelineId,
+    QueueName,
+    RunId,
+    ScheduleId,
+    UserName,
+    VersionId,
+)
 from paddleflow.domain.jobs import JobStatus
 from paddleflow.domain.resources import Resources
+from paddleflow.domain.runs import ArtifactUse, RunStatus
+from paddleflow.domain.schedules import ScheduleStatus
 
 Row = TypeVar("Row")
 
@@ -49,6 +62,50 @@ class JobFilter:
     activated_since: datetime | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     """All must match."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter:
+    """An empty set: any. A value must be in each of the others."""
+
+    owners: frozenset[UserName] = frozenset()
+    fs_names: frozenset[str] = frozenset()
+    ids: frozenset[RunId] = frozenset()
+    names: frozenset[str] = frozenset()
+    statuses: frozenset[RunStatus] = frozenset()
+    schedule: ScheduleId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheFilter:
+    owners: frozenset[UserName] = frozenset()
+    fs_names: frozenset[str] = frozenset()
+    run_ids: frozenset[RunId] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactFilter:
+    owners: frozenset[UserName] = frozenset()
+    fs_names: frozenset[str] = frozenset()
+    run_ids: frozenset[RunId] = frozenset()
+    uses: frozenset[ArtifactUse] = frozenset()
+    paths: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineFilter:
+    owners: frozenset[UserName] = frozenset()
+    names: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleFilter:
+    owners: frozenset[UserName] = frozenset()
+    ids: frozenset[ScheduleId] = frozenset()
+    names: frozenset[str] = frozenset()
+    pipelines: frozenset[PipelineId] = frozenset()
+    versions: frozenset[VersionId] = frozenset()
+    statuses: frozenset[ScheduleStatus] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from paddleflow.domain.ids import spell_id
 from paddleflow.domain.names import check_password, check_text
 from paddleflow.domain.users import Actor
 from paddleflow.engine.context import Answer, Context
-from paddleflow.engine.handlers import access, capacity, filesystems, installation, jobs
+from paddleflow.engine.handlers import access, capacity, catalog, filesystems, installation, jobs, runs, schedules
 from paddleflow.ports.clock import Clock
 from paddleflow.ports.identity import Identity
 from paddleflow.ports.store import Receipt, Store, UnitOfWork
@@ -60,6 +60,22 @@ _HANDLERS: dict[type, Callable[[Context, Any], Answer]] = {
     commands.FailJob: jobs.fail_job,
     commands.ForgetRemains: jobs.forget_remains,
     commands.ReportTask: jobs.report_task,
+    commands.CreateRun: runs.create_run,
+    commands.StopRun: runs.stop_run,
+    commands.RetryRun: runs.retry_run,
+    commands.DeleteRun: runs.delete_run,
+    commands.AdvanceRun: runs.advance_run,
+    commands.ForgetRunRemains: runs.forget_run_remains,
+    commands.DeleteCacheEntry: runs.delete_cache_entry,
+    commands.DeleteArtifact: runs.delete_artifact,
+    commands.CreatePipeline: catalog.create_pipeline,
+    commands.UpdatePipeline: catalog.update_pipeline,
+    commands.DeletePipeline: catalog.delete_pipeline,
+    commands.DeletePipelineVersion: catalog.delete_pipeline_version,
+    commands.CreateSchedule: schedules.create_schedule,
+    commands.StopSchedule: schedules.stop_schedule,
+    commands.DeleteSchedule: schedules.delete_schedule,
+    commands.FireSchedule: schedules.fire_schedule,
 }
 
 

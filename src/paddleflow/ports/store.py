@@ -12,16 +12,43 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
+from paddleflow.domain.catalog import Pipeline, PipelineVersion
 from paddleflow.domain.clusters import Cluster, Node
-from paddleflow.domain.events import Event
+from paddleflow.domain.events import Event, EventKind
 from paddleflow.domain.filesystems import Filesystem
 from paddleflow.domain.flavours import Flavour
-from paddleflow.domain.ids import ClusterName, FilesystemId, FlavourName, JobId, QueueName, UserName
+from paddleflow.domain.ids import (
+    CacheId,
+    ClusterName,
+    FilesystemId,
+    FlavourName,
+    JobId,
+    PipelineId,
+    QueueName,
+    RunId,
+    ScheduleId,
+    UserName,
+    VersionId,
+)
 from paddleflow.domain.jobs import Job, JobStatus, Task
-from paddleflow.domain.queries import ClusterFilter, FlavourFilter, JobFilter, Page, PageRequest, QueueFilter
+from paddleflow.domain.queries import (
+    ArtifactFilter,
+    CacheFilter,
+    ClusterFilter,
+    FlavourFilter,
+    JobFilter,
+    Page,
+    PageRequest,
+    PipelineFilter,
+    QueueFilter,
+    RunFilter,
+    ScheduleFilter,
+)
 from paddleflow.domain.queues import Queue
+from paddleflow.domain.runs import ArtifactEvent, CacheEntry, Run, RunNode, RunStatus
+from paddleflow.domain.schedules import Schedule
 from paddleflow.domain.users import Grant, ResourceType, User
 
 
@@ -182,6 +209,122 @@ class Remains(Protocol):
     def delete(self, job_id: JobId) -> None: ...
 
 
+class Runs(Protocol):
+    def find(self, id: RunId) -> Run | None: ...
+    def add(self, run: Run) -> Run: ...
+    def save(self, run: Run) -> Run:
+        """All but ``text`` and ``plan``, which never change."""
+        ...
+
+    def delete(self, id: RunId) -> None:
+        """With its nodes, its artifact records and its cache entries."""
+        ...
+
+    def page(self, where: RunFilter, request: PageRequest) -> Page[Run]:
+        """Rows of a page carry neither ``text`` nor ``plan`` (both empty): they may be long."""
+        ...
+
+    def in_status(self, statuses: frozenset[RunStatus]) -> tuple[Run, ...]:
+        """All of them, whole, oldest first."""
+        ...
+
+    def nodes(self, id: RunId) -> tuple[RunNode, ...]:
+        """In the order in which they were first put."""
+        ...
+
+    def put_nodes(self, nodes: Sequence[RunNode]) -> None:
+        """Insert or replace by run and key; many at once is the common case and must be quick."""
+        ...
+
+    def node_of_job(self, id: JobId) -> RunNode | None:
+        """The node whose own run started this job (not one that reused or kept its result)."""
+        ...
+
+    def users_of(self, id: RunId) -> tuple[RunId, ...]:
+        """The runs, other than itself, with a node whose ``source_run`` or ``cache_run_id`` is this run; in order."""
+        ...
+
+
+class CacheEntries(Protocol):
+    def find(self, id: CacheId) -> CacheEntry | None: ...
+    def add(self, entry: CacheEntry) -> CacheEntry:
+        """With its row number."""
+        ...
+
+    def delete(self, id: CacheId) -> None: ...
+    def page(self, where: CacheFilter, request: PageRequest) -> Page[CacheEntry]: ...
+    def matching(self, owner: UserName, fs_id: FilesystemId | None, first: str) -> tuple[CacheEntry, ...]:
+        """Entries of that scope with this first fingerprint, the newest first, at most a hundred."""
+        ...
+
+    def latest_of_step(
+        self, owner: UserName, fs_id: FilesystemId | None, node: str, limit: int
+    ) -> tuple[CacheEntry, ...]:
+        """Entries made by a step of that full name, the newest first: what to compare a miss with."""
+        ...
+
+
+class Artifacts(Protocol):
+    def add(self, events: Sequence[ArtifactEvent]) -> None:
+        """One that is there already (same run, job, use and name) is replaced."""
+        ...
+
+    def page(self, where: ArtifactFilter, request: PageRequest) -> Page[ArtifactEvent]: ...
+    def delete(self, owner: UserName, fs_name: str, run_id: RunId, path: str) -> int:
+        """How many records went."""
+        ...
+
+
+class RunRemains(Protocol):
+    """Deleted runs whose directory may still be on a filesystem."""
+
+    def add(self, run_id: RunId, fs_id: FilesystemId, path: str) -> None: ...
+    def all(self) -> tuple[tuple[RunId, FilesystemId, str], ...]: ...
+    def delete(self, run_id: RunId) -> None: ...
+
+
+class Pipelines(Protocol):
+    def find(self, id: PipelineId) -> Pipeline | None: ...
+    def find_named(self, owner: UserName, name: str) -> Pipeline | None: ...
+    def add(self, pipeline: Pipeline) -> Pipeline: ...
+    def save(self, pipeline: Pipeline) -> Pipeline: ...
+    def delete(self, id: PipelineId) -> None:
+        """With its versions."""
+        ...
+
+    def page(self, where: PipelineFilter, request: PageRequest) -> Page[Pipeline]: ...
+    def find_version(self, id: PipelineId, version: VersionId) -> PipelineVersion | None: ...
+    def latest_version(self, id: PipelineId) -> PipelineVersion | None: ...
+    def add_version(self, version: PipelineVersion) -> PipelineVersion: ...
+    def delete_version(self, id: PipelineId, version: VersionId) -> None: ...
+    def count_versions(self, id: PipelineId) -> int: ...
+    def page_versions(
+        self, id: PipelineId, fs_names: frozenset[str], request: PageRequest
+    ) -> Page[PipelineVersion]: ...
+
+
+class Schedules(Protocol):
+    def find(self, id: ScheduleId) -> Schedule | None: ...
+    def find_named(self, owner: UserName, name: str) -> Schedule | None: ...
+    def add(self, schedule: Schedule) -> Schedule: ...
+    def save(self, schedule: Schedule) -> Schedule: ...
+    def delete(self, id: ScheduleId) -> None: ...
+    def page(self, where: ScheduleFilter, request: PageRequest) -> Page[Schedule]: ...
+    def running(self) -> tuple[Schedule, ...]:
+        """All with status running, oldest first."""
+        ...
+
+    def active_runs(self, id: ScheduleId) -> tuple[Run, ...]:
+        """Runs it started that have not ended, the oldest first; without ``text`` and ``plan``."""
+        ...
+
+
+class Numbers(Protocol):
+    def next(self, kind: str) -> int:
+        """1, 2, 3 … for each kind (``run``, ``ppl``, ``schedule``, ``cch``); never given twice, deleted or not."""
+        ...
+
+
 class ReadView(Protocol):
     """The repositories, consistent with each other."""
 
@@ -204,6 +347,20 @@ class ReadView(Protocol):
     @property
     def events(self) -> Events: ...
     @property
+    def runs(self) -> Runs: ...
+    @property
+    def cache(self) -> CacheEntries: ...
+    @property
+    def artifacts(self) -> Artifacts: ...
+    @property
+    def run_remains(self) -> RunRemains: ...
+    @property
+    def pipelines(self) -> Pipelines: ...
+    @property
+    def schedules(self) -> Schedules: ...
+    @property
+    def numbers(self) -> Numbers: ...
+    @property
     def receipts(self) -> Receipts: ...
     @property
     def leases(self) -> Leases: ...
@@ -213,11 +370,15 @@ class UnitOfWork(ReadView, Protocol):
     """A read view that may also be written to; commits when its context ends without an exception."""
 
 
+CommitListener: TypeAlias = Callable[[frozenset[EventKind] | None], None]
+
+
 class Store(Protocol):
     def write(self) -> AbstractContextManager[UnitOfWork]: ...
     def read(self) -> AbstractContextManager[ReadView]: ...
-    def on_commit(self, listener: Callable[[], None]) -> None:
-        """Call ``listener`` after every commit that appended events, by this process or (PostgreSQL) another."""
+    def on_commit(self, listener: CommitListener) -> None:
+        """Call ``listener`` after every commit that appended events, by this process or (PostgreSQL) another. It is
+        told the kinds of those events; of another process's commit, None: anything may have happened."""
         ...
 
     def check(self) -> None:

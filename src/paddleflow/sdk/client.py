@@ -5,13 +5,16 @@ Every method returns a tuple whose first item is True; what fails raises ``Paddl
 
 from __future__ import annotations
 
+from paddleflow.sdk.artifacts import ArtifactCalls
 from paddleflow.sdk.clusters import ClusterCalls
-from paddleflow.sdk.events import EventCalls
 from paddleflow.sdk.filesystems import FilesystemCalls
 from paddleflow.sdk.flavours import FlavourCalls
 from paddleflow.sdk.logs import LogCalls
+from paddleflow.sdk.pipelines import PipelineCalls
 from paddleflow.sdk.queues import QueueCalls
 from paddleflow.sdk.replays import ReplayCalls
+from paddleflow.sdk.runs import RunCalls
+from paddleflow.sdk.schedules import ScheduleCalls
 from paddleflow.sdk.statistics import StatisticsCalls
 from paddleflow.sdk.users import UserCalls
 
@@ -22,7 +25,10 @@ class Client(
     FlavourCalls,
     FilesystemCalls,
     ClusterCalls,
-    EventCalls,
+    RunCalls,
+    ArtifactCalls,
+    PipelineCalls,
+    ScheduleCalls,
     LogCalls,
     StatisticsCalls,
     ReplayCalls,

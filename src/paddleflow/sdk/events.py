@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,9 +42,18 @@ class EventCalls(JobCalls):
     """What the client can follow."""
 
     def events(
-        self, after: int = 0, *, subject: str | None = None, kinds: Iterable[str] = (), follow: bool = True
+        self,
+        after: int = 0,
+        *,
+        subject: str | None = None,
+        kinds: Iterable[str] = (),
+        follow: bool = True,
+        until: Callable[[], bool] = lambda: False,
     ) -> Iterator[EventInfo]:
-        """Every event after number ``after`` that the user may see; with ``follow`` it goes on for ever."""
+        """Every event after number ``after`` that the user may see; with ``follow`` it goes on for ever.
+
+        ``until`` is asked whenever the server is heard of, which is every few seconds at the least; True ends it.
+        """
         params = {"subject": subject, "kinds": ",".join(kinds)}
         if not follow:
             more = True
@@ -59,9 +68,11 @@ class EventCalls(JobCalls):
             nonlocal silent_rounds
             for chunk in chunks:
                 silent_rounds = 0
+                if until():
+                    return
                 yield chunk
 
-        while True:
+        while not until():
             try:
                 for event in parse_events(heard(self._stream("/event", {**params, "after": after}))):
                     after = event.seq
@@ -73,10 +84,14 @@ class EventCalls(JobCalls):
                     raise
             pause_before(silent_rounds + 1)
 
+    def _position(self, subject: str) -> int:
+        """The number of the newest event: what comes after it has not happened yet."""
+        return int(self._get("/event", {"subject": subject, "follow": False})["lastSeq"])
+
     def watch_job(self, jobid: str) -> Iterator[JobInfo]:
         """The job now, then once for each change of its status or message, until it has ended."""
         # The position is read before the job, so that a change in between is heard of, at worst twice.
-        position = int(self._get("/event", {"subject": jobid, "follow": False})["lastSeq"])
+        position = self._position(jobid)
         _, seen = self.show_job(jobid)
         yield seen
         if seen.is_terminal:

@@ -9,8 +9,11 @@ from typing import Any
 
 from paddleflow.sdk.errors import UnreachableError
 from paddleflow.sdk.jobs import job_path
-from paddleflow.sdk.session import Session
+from paddleflow.sdk.session import Session, require, segment
 from paddleflow.sdk.transport import ATTEMPTS, pause_before
+
+_PAGE_SIZE = 100
+"""Lines of a page, unless told."""
 
 
 @dataclass(frozen=True)
@@ -25,22 +28,54 @@ class LogInfo:
     log_content: str
 
     @classmethod
-    def from_wire(cls, jobid: str, task: Mapping[str, Any]) -> LogInfo:
+    def from_wire(
+        cls,
+        jobid: str,
+        task: Mapping[str, Any],
+        *,
+        runid: str = "",
+        pagesize: int | None = None,
+        pageno: int | None = None,
+    ) -> LogInfo:
         page = task.get("logInfo") or {}
         return cls(
-            runid="",
+            runid=runid,
             jobid=jobid,
             taskid=task.get("taskID", ""),
             has_next_page=bool(page.get("hasNextPage")),
             truncated=bool(page.get("truncated")),
-            pagesize=None,
-            pageno=None,
+            pagesize=pagesize,
+            pageno=pageno,
             log_content=page.get("logContent", ""),
         )
 
 
 class LogCalls(Session):
-    """What the client can read of a job's output."""
+    """What the client can read of the output of jobs and runs."""
+
+    def show_log(
+        self,
+        run_id: str,
+        job_id: str | None = None,
+        page_size: int | str | None = None,
+        page_no: int | str | None = None,
+        log_file_position: str | None = None,
+    ) -> tuple[bool, dict[str, Any]]:
+        """``{"submitLog": the story of the run, "runLog": [LogInfo…]}``, one entry for each task of its jobs."""
+        params = {
+            "jobID": job_id,
+            "pageSize": page_size,
+            "pageNo": page_no,
+            "logFilePosition": log_file_position,
+        }
+        data = self._get(f"/log/run/{segment(require(run_id, 'InvalidRunID', 'run_id'))}", params)
+        size, number = int(page_size or _PAGE_SIZE), int(page_no or 1)
+        logs = [
+            LogInfo.from_wire(job.get("jobID", ""), task, runid=data.get("runID", run_id), pagesize=size, pageno=number)
+            for job in data.get("runLog") or []
+            for task in job.get("taskList") or []
+        ]
+        return True, {"submitLog": data.get("submitLog", ""), "runLog": logs}
 
     def show_log_by_limit(
         self,

@@ -128,6 +128,11 @@ def require(value: str | None, code: str, name: str) -> str:
     return value
 
 
+def refuse_blank(value: str | None, code: str, name: str) -> str | None:
+    """A text that may be left out, but not be blank."""
+    return require(value, code, name) if value else None
+
+
 def segment(value: str) -> str:
     """A name as one segment of a path."""
     return quote(value, safe="")

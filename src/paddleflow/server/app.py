@@ -22,14 +22,18 @@ from paddleflow.server.middleware import Envelope
 from paddleflow.server.openapi import document_of
 from paddleflow.server.routes import (
     access,
+    artifacts,
     clusters,
     events,
     filesystems,
     flavours,
     jobs,
+    pipelines,
     platform,
     queues,
     replays,
+    runs,
+    schedules,
     statistics,
 )
 from paddleflow.server.routing import Endpoint, asgi_endpoint, request_id_of
@@ -86,11 +90,15 @@ def declared_endpoints(metrics: Metrics, streams: Streams, workers: Workers) -> 
     # Routes are tried in order, so those asked for most come first.
     tables = (
         jobs.routes,
+        runs.routes,
         access.routes,
         flavours.routes,
         queues.routes,
         clusters.routes,
         filesystems.routes,
+        artifacts.artifact_routes(workers),
+        pipelines.routes,
+        schedules.routes,
         statistics.routes,
         replays.routes,
         events.event_routes(streams, workers),

@@ -17,6 +17,8 @@ from paddleflow.api.wire import WireRequest
 from paddleflow.domain.errors import Invalid, TooLarge, invalid_field
 
 BODY_LIMIT = 1024 * 1024
+PIPELINE_LIMIT = 8 * 1024 * 1024
+"""Of bodies that carry a pipeline: the longest text there may be, in base64, with room for the rest."""
 _DISCARD_LIMIT = 16 * 1024 * 1024
 """How much of a refused body is read and thrown away, so that a client still sending gets to see the answer."""
 _DEPTH_LIMIT = 64
@@ -24,21 +26,21 @@ _DEPTH_LIMIT = 64
 Model = TypeVar("Model", bound=WireRequest)
 
 
-async def read_body(request: Request) -> bytes:
+async def read_body(request: Request, limit: int = BODY_LIMIT) -> bytes:
     """The whole body. A client that goes away half-way is answered nothing, as nobody is there."""
     declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > BODY_LIMIT:
+    if declared.isdigit() and int(declared) > limit:
         if "expect" not in request.headers:
             await _discard(request)
-        raise _too_large()
+        raise _too_large(limit)
     chunks: list[bytes] = []
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
-        if size > BODY_LIMIT:
+        if size > limit:
             chunks.clear()
             await _discard(request)
-            raise _too_large()
+            raise _too_large(limit)
         chunks.append(chunk)
     return b"".join(chunks)
 
@@ -56,8 +58,8 @@ async def _discard(request: Request) -> None:
         return
 
 
-def _too_large() -> TooLarge:
-    return TooLarge(f"the request body is over the limit of {BODY_LIMIT} bytes", code="InvalidHTTPRequest")
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(f"the request body is over the limit of {limit} bytes", code="InvalidHTTPRequest")
 
 
 def parse_json(raw: bytes) -> object:

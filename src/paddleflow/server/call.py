@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -14,6 +15,7 @@ from starlette.responses import Response
 from paddleflow.api.wire import Listed
 from paddleflow.domain.commands import Command
 from paddleflow.domain.errors import Invalid
+from paddleflow.domain.ids import UserName
 from paddleflow.domain.queries import Page, PageRequest
 from paddleflow.domain.users import Actor
 from paddleflow.engine.context import Answer
@@ -21,6 +23,7 @@ from paddleflow.server.deps import Services
 from paddleflow.server.markers import make_marker, read_marker
 
 Row = TypeVar("Row")
+Choice = TypeVar("Choice", bound=StrEnum)
 
 PREFIX = "/api/paddleflow/v1"
 _LARGEST = 2**63 - 1
@@ -88,18 +91,47 @@ class Call:
     def next_marker(self, kind: str, page: Page[Row]) -> str:
         return "" if page.next_after is None else make_marker(self.services.marker_key, kind, page.next_after)
 
+    def words(self, name: str) -> frozenset[str]:
+        """A filter: words separated by commas, any of which may match."""
+        return frozenset(word.strip() for word in self.text(name).split(",") if word.strip())
+
+    def choices(self, name: str, among: type[Choice]) -> frozenset[Choice]:
+        """The same, of words that must be known."""
+        words = self.words(name)
+        unknown = words - set(among)
+        if unknown:
+            raise uri_problem(name, min(unknown), f"choose from {', '.join(among)}")
+        return frozenset(among(word) for word in words)
+
+    def owners(self, name: str = "userFilter") -> frozenset[UserName]:
+        return frozenset(UserName(word) for word in self.words(name))
+
+    def needed(self, name: str) -> str:
+        """A query parameter that must be given."""
+        text = self.text(name)
+        if not text:
+            raise uri_problem(name, "", "it must be given")
+        return text
+
     def listing(self, kind: str, request: PageRequest, page: Page[Row], listed: Listed[Row]) -> Response:
+        return reply(self.listed(kind, request, page, listed))
+
+    def listed(self, kind: str, request: PageRequest, page: Page[Row], listed: Listed[Row]) -> dict[str, Any]:
         """A page in the shape all lists but that of filesystems have."""
         marker = self.next_marker(kind, page)
         answer: dict[str, Any] = {"maxKeys": request.limit, "isTruncated": bool(marker)}
         if marker:
             answer["nextMarker"] = marker
         answer[listed.key] = [listed.show(row) for row in page.rows]
-        return reply(answer)
+        return answer
+
+    @property
+    def idempotency_key(self) -> str:
+        return self.request.headers.get("idempotency-key", "")
 
     def submit(self, command: Command, *, create: bool = False) -> Answer:
         """Give a command to the intake; one that creates may carry a key that makes sending it twice one request."""
-        key = self.request.headers.get("idempotency-key", "") if create else ""
+        key = self.idempotency_key if create else ""
         return self.services.intake.submit(command, self.actor, request_id=self.request_id, idempotency_key=key)
 
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from paddleflow.engine.feed import Feed
 from paddleflow.engine.intake import Intake
 from paddleflow.engine.logs import Logs
+from paddleflow.engine.pipelines import PipelineDesk
 from paddleflow.engine.reads import Reads
+from paddleflow.engine.run_reads import RunReads
 from paddleflow.engine.statistics import Statistics
 from paddleflow.ports.clock import Clock
 
@@ -17,6 +19,10 @@ from paddleflow.ports.clock import Clock
 class Services:
     intake: Intake
     reads: Reads
+    pipelines: PipelineDesk
+    """Takes pipelines in: to be checked, kept or run."""
+    runs: RunReads
+    """Runs and what belongs to them, stored pipelines, schedules."""
     logs: Logs
     statistics: Statistics
     feed: Feed

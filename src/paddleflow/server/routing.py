@@ -21,7 +21,7 @@ from paddleflow.domain.access import require_root
 from paddleflow.domain.errors import Invalid, PaddleFlowError, Unauthenticated
 from paddleflow.domain.ids import UserName
 from paddleflow.domain.users import Actor
-from paddleflow.server.bodies import parse_json, read_body, validated
+from paddleflow.server.bodies import BODY_LIMIT, parse_json, read_body, validated
 from paddleflow.server.call import PREFIX, Call, uri_problem
 from paddleflow.server.deps import Services
 from paddleflow.server.errors import known_error, unexpected_error
@@ -85,11 +85,14 @@ class Endpoint:
     """The code with which a root-only endpoint refuses others."""
     body: type[WireRequest] | None = None
     body_required: bool = True
+    body_limit: int = BODY_LIMIT
     prefixed: bool = True
     quick: bool = False
     """Reads a row or two by key and nothing else."""
     only_asks: bool = False
     """A question with a body: it changes nothing and does not wait in the line of those that do."""
+    prepares: bool = False
+    """Reads files and compiles before it writes, which may take long: it must hold up neither readers nor writers."""
 
     @property
     def writes(self) -> bool:
@@ -205,7 +208,7 @@ def asgi_endpoint(endpoint: Endpoint, services: Services, workers: Workers) -> C
     takes_body = endpoint.body is not None
     # With an embedded database a quick read costs less than handing it to a thread and back.
     inline = endpoint.quick and services.reads_are_local
-    run_elsewhere = workers.run_write if endpoint.writes else workers.run
+    run_elsewhere = workers.run_long if endpoint.prepares else workers.run_write if endpoint.writes else workers.run
 
     async def run(request: Request) -> Response:
         request_id = request_id_of(request)
@@ -217,7 +220,7 @@ def asgi_endpoint(endpoint: Endpoint, services: Services, workers: Workers) -> C
             if inline:
                 answer: Response = carry_out(endpoint, services, request, request_id, b"")
                 return answer
-            raw = await read_body(request) if takes_body else b""
+            raw = await read_body(request, endpoint.body_limit) if takes_body else b""
             return await run_elsewhere(carry_out, endpoint, services, request, request_id, raw)
         except PaddleFlowError as error:
             return known_error(error, request_id)

@@ -3,11 +3,14 @@ story has one outcome."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor, Future
 from datetime import timedelta
+from typing import Any, ParamSpec, TypeVar
 
 from paddleflow.adapters.identity import KeyedIdentity
 from paddleflow.adapters.memory.clock import VirtualClock
+from paddleflow.adapters.memory.files import MemoryFiles
 from paddleflow.adapters.memory.runtime import MemoryRuntime
 from paddleflow.adapters.memory.store import MemoryStore
 from paddleflow.domain.clusters import Node
@@ -20,33 +23,57 @@ from paddleflow.domain.commands import (
     SubmitJob,
 )
 from paddleflow.domain.events import Event
-from paddleflow.domain.ids import DEFAULT_CLUSTER, DEFAULT_QUEUE, ROOT, JobId, UserName
+from paddleflow.domain.ids import DEFAULT_CLUSTER, DEFAULT_QUEUE, ROOT, JobId, RunId, UserName
 from paddleflow.domain.jobs import FlavourRef, Job, JobSpec, Member, RunPolicy
 from paddleflow.domain.resources import NOTHING, Resources
+from paddleflow.domain.runs import RunNode
 from paddleflow.domain.users import PLATFORM, Actor
 from paddleflow.engine.context import Answer
 from paddleflow.engine.feed import Feed
 from paddleflow.engine.intake import Intake
 from paddleflow.engine.lease import Lease
+from paddleflow.engine.pipelines import PipelineDesk, RunRequest
 from paddleflow.engine.reactors.admission import Admission
 from paddleflow.engine.reactors.launcher import Launcher
 from paddleflow.engine.reactors.loop import Reactor
 from paddleflow.engine.reactors.observer import Observer
+from paddleflow.engine.reactors.runner import Runner
+from paddleflow.engine.reactors.timekeeper import Timekeeper
 from paddleflow.engine.reactors.timers import Timers
 from paddleflow.engine.reads import Reads
+from paddleflow.engine.run_reads import RunReads, RunView
+from paddleflow.engine.run_work import RunWork
+from paddleflow.planning.source import Limits
 
 ROOT_ACTOR = Actor(name=ROOT)
 
 
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class _AtOnce(Executor):
+    """Does the work where it is handed in: no threads, so every story has one outcome."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        done: Future[T] = Future()
+        done.set_result(fn(*args, **kwargs))
+        return done
+
+
 class InMemoryPlatform:
-    def __init__(self, nodes: Iterable[Node], *, obeys_stop: bool = True) -> None:
+    def __init__(self, nodes: Iterable[Node], *, obeys_stop: bool = True, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
         self.clock = VirtualClock()
+        self.files = MemoryFiles(clock=self.clock)
         self.store = MemoryStore()
         self.runtime = MemoryRuntime(nodes=tuple(nodes), clock=self.clock, obeys_stop=obeys_stop)
         identity = self._identity = KeyedIdentity(b"k" * 32, token_life=timedelta(hours=1))
         self.feed = Feed(self.store)
         self.intake = Intake(self.store, self.clock, identity)
         self.reads = Reads(self.store, self.clock, identity)
+        self.desk = PipelineDesk(store=self.store, intake=self.intake, files=self.files, limits=self.limits)
+        self.runs = RunReads(self.store, self.files)
         self.ask(SeedInstallation(root_password="paddleflow"), PLATFORM)
         self.restart()
 
@@ -72,6 +99,15 @@ class InMemoryPlatform:
                 python="python3",
             ),
             Timers(store=self.store, intake=self.intake, clock=self.clock),
+            Runner(
+                store=self.store,
+                intake=self.intake,
+                clock=self.clock,
+                work=RunWork(store=self.store, files=self.files, clock=self.clock),
+                limits=self.limits,
+                workers=_AtOnce(),
+            ),
+            Timekeeper(store=self.store, intake=self.intake, clock=self.clock, desk=self.desk),
         ]
         self._after = self.feed.last_seq()
         self._observer.attach()
@@ -139,6 +175,24 @@ class InMemoryPlatform:
         """One task of the job ends by itself."""
         self.runtime.finish(self.job(job_id).placements[task].task_id, exit_code)
         self.settle()
+
+    def start_run(self, text: str, *, actor: Actor = ROOT_ACTOR, **request: Any) -> RunId:
+        """Hand in a pipeline as YAML and let it begin."""
+        answer = self.desk.create_run(actor, RunRequest(text=text, **request))
+        self.settle()
+        return RunId(str(answer["runID"]))
+
+    def run(self, run_id: RunId) -> RunView:
+        return self.runs.run(ROOT_ACTOR, run_id)
+
+    def node(self, run_id: RunId, key: str) -> RunNode:
+        return next(node for node in self.run(run_id).nodes if node.key == key)
+
+    def end_step(self, run_id: RunId, key: str, exit_code: int = 0) -> None:
+        """The job of a step ends by itself."""
+        job_id = self.node(run_id, key).job_id
+        assert job_id is not None, f"{key} has no job"
+        self.finish(job_id, exit_code)
 
     def job(self, job_id: JobId) -> Job:
         return self.reads.job(ROOT_ACTOR, job_id)[0]

@@ -11,9 +11,16 @@ from typing import Any
 
 from paddleflow.domain.errors import Invalid
 from paddleflow.domain.resources import Resources
-from paddleflow.settings import LocalSettings, NodeSettings, ServerSettings, Settings, StateSettings
+from paddleflow.settings import (
+    LocalSettings,
+    NodeSettings,
+    PipelineSettings,
+    ServerSettings,
+    Settings,
+    StateSettings,
+)
 
-_SECTIONS = {"server": ServerSettings, "state": StateSettings, "local": LocalSettings}
+_SECTIONS = {"server": ServerSettings, "state": StateSettings, "local": LocalSettings, "pipelines": PipelineSettings}
 _FLAGS = {
     "host": ("server", "host"),
     "port": ("server", "port"),
@@ -39,6 +46,7 @@ def load_settings(environment: Mapping[str, str], flags: Mapping[str, object]) -
         server=_build(ServerSettings, raw["server"], "server"),
         state=_build(StateSettings, raw["state"], "state"),
         local=_build(LocalSettings, raw["local"], "local"),
+        pipelines=_build(PipelineSettings, raw["pipelines"], "pipelines"),
     )
     _check(settings)
     return settings
@@ -50,14 +58,14 @@ def default_state_dir(environment: Mapping[str, str]) -> Path:
 
 
 def _merge_file(raw: dict[str, dict[str, object]], path: Path) -> None:
-    import yaml  # only needed when there is a file
+    from paddleflow.documents import load  # only needed when there is a file
 
     try:
-        document = yaml.safe_load(path.read_text())
+        document = load(path.read_text()).value
     except OSError as error:
         raise Invalid(f"configuration file {path} cannot be read: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise Invalid(f"configuration file {path} is not YAML: {error}") from error
+    except Invalid as error:
+        raise Invalid(f"configuration file {path}: {error.message}") from error
     if document is None:
         return  # an empty file says nothing
     if not isinstance(document, dict):
@@ -125,6 +133,10 @@ def _check(settings: Settings) -> None:
         ("server.token_life_h", settings.server.token_life_h),
         ("local.log_cap_mib", settings.local.log_cap_mib),
         ("local.sample_every_s", settings.local.sample_every_s),
+        ("pipelines.max_loop_items", settings.pipelines.max_loop_items),
+        ("pipelines.max_nodes", settings.pipelines.max_nodes),
+        ("pipelines.max_parallelism", settings.pipelines.max_parallelism),
+        ("pipelines.workers", settings.pipelines.workers),
     ):
         if value <= 0:
             raise Invalid(f"{name}: {value} must be above zero")

@@ -6,10 +6,12 @@ import os
 import socket
 import sys
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from paddleflow.adapters.directories import DirectoryFiles
 from paddleflow.adapters.identity import KeyedIdentity, load_or_create_key
 from paddleflow.adapters.local.runtime import LocalRuntime, LocalRuntimeOptions
 from paddleflow.adapters.sql.store import SqlStore
@@ -23,18 +25,25 @@ from paddleflow.engine.feed import Feed
 from paddleflow.engine.intake import Intake
 from paddleflow.engine.lease import Lease
 from paddleflow.engine.logs import Logs
+from paddleflow.engine.pipelines import PipelineDesk
 from paddleflow.engine.reactors.admission import Admission
 from paddleflow.engine.reactors.launcher import Launcher
 from paddleflow.engine.reactors.loop import Reactor, ReactorThread
 from paddleflow.engine.reactors.observer import Observer
+from paddleflow.engine.reactors.runner import Runner
+from paddleflow.engine.reactors.timekeeper import Timekeeper
 from paddleflow.engine.reactors.timers import Timers
 from paddleflow.engine.reads import Reads
+from paddleflow.engine.run_reads import RunReads
+from paddleflow.engine.run_work import RunWork
 from paddleflow.engine.statistics import Sampler, Statistics
+from paddleflow.planning.source import Limits
 from paddleflow.ports.clock import Clock
+from paddleflow.ports.files import Files
 from paddleflow.ports.identity import Identity
 from paddleflow.ports.runtime import Runtime
 from paddleflow.ports.store import Store
-from paddleflow.settings import LocalSettings, NodeSettings, Settings
+from paddleflow.settings import LocalSettings, NodeSettings, PipelineSettings, Settings
 
 HOST_NOTE = "the local runtime runs on the host; the image is recorded and not used"
 _EMBEDDED_HOLDER = "embedded"
@@ -50,6 +59,7 @@ class Outside:
     clock: Clock
     identity: Identity
     runtimes: Mapping[ClusterName, Runtime]
+    files: Files
     holder: str
 
 
@@ -65,6 +75,20 @@ class Platform:
         self.reads = Reads(store, clock, outside.identity)
         self.logs = Logs(store, outside.runtimes)
         self.statistics = Statistics(store, clock, outside.runtimes)
+        limits = pipeline_limits(settings.pipelines)
+        self.pipelines = PipelineDesk(store=store, intake=self.intake, files=outside.files, limits=limits)
+        self.runs = RunReads(store, outside.files)
+        self._workers = ThreadPoolExecutor(settings.pipelines.workers, thread_name_prefix="run-work")
+        runner = Runner(
+            store=store,
+            intake=self.intake,
+            clock=clock,
+            work=RunWork(store=store, files=outside.files, clock=clock),
+            limits=limits,
+            workers=self._workers,
+        )
+        run_thread = self._thread(runner, "runner")
+        runner.wake = run_thread.wake
         self._sampler = Sampler(self.statistics, settings.local.sample_every_s)
         self._observers = [
             Observer(
@@ -91,6 +115,8 @@ class Platform:
                 "runtime",
             ),
             self._thread(Timers(store=store, intake=self.intake, clock=clock), "timers"),
+            run_thread,
+            self._thread(Timekeeper(store=store, intake=self.intake, clock=clock, desk=self.pipelines), "timekeeper"),
         ]
 
     def _lease(self, name: str) -> Lease:
@@ -116,6 +142,7 @@ class Platform:
         self._sampler.stop()
         for reactor in reversed(self._reactors):
             reactor.stop()
+        self._workers.shutdown(wait=False, cancel_futures=True)
         for observer in self._observers:
             observer.stop()
         for runtime in self._outside.runtimes.values():
@@ -132,8 +159,13 @@ def connect_outside(settings: Settings, state_dir: Path) -> Outside:
         clock=SystemClock(),
         identity=identity,
         runtimes={DEFAULT_CLUSTER: LocalRuntime(local_options(settings, state_dir))},
+        files=DirectoryFiles(),
         holder=f"{socket.gethostname()}-{os.getpid()}-{identity.new_token_hex()[:8]}" if shared else _EMBEDDED_HOLDER,
     )
+
+
+def pipeline_limits(settings: PipelineSettings) -> Limits:
+    return Limits(loop_items=settings.max_loop_items, nodes=settings.max_nodes, parallelism=settings.max_parallelism)
 
 
 def installation_key(state_dir: Path) -> bytes:

@@ -138,6 +138,8 @@ def services_of(platform: Platform, outside: Outside, settings: Settings, key: b
         intake=platform.intake,
         reads=platform.reads,
         logs=platform.logs,
+        pipelines=platform.pipelines,
+        runs=platform.runs,
         statistics=platform.statistics,
         feed=platform.feed,
         clock=outside.clock,

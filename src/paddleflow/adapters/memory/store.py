@@ -9,15 +9,17 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from paddleflow.adapters.memory.catalog import MemoryNumbers, MemoryPipelines, MemorySchedules
+from paddleflow.adapters.memory.runs import MemoryArtifacts, MemoryCacheEntries, MemoryRunRemains, MemoryRuns
 from paddleflow.adapters.memory.tables import Rows, State, Transaction, duplicate, through_json
 from paddleflow.domain.clusters import Cluster, Node
 from paddleflow.domain.errors import Conflict, Duplicate, Unavailable
-from paddleflow.domain.events import Event
+from paddleflow.domain.events import Event, EventKind
 from paddleflow.domain.filesystems import Filesystem
 from paddleflow.domain.flavours import Flavour
 from paddleflow.domain.ids import ROOT, ClusterName, FilesystemId, FlavourName, JobId, QueueName, UserName
@@ -25,7 +27,7 @@ from paddleflow.domain.jobs import Job, JobStatus, Task
 from paddleflow.domain.queries import ClusterFilter, FlavourFilter, JobFilter, Page, PageRequest, QueueFilter
 from paddleflow.domain.queues import Queue
 from paddleflow.domain.users import Grant, ResourceType, User
-from paddleflow.ports.store import Receipt
+from paddleflow.ports.store import CommitListener, Receipt
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +55,10 @@ class MemoryUsers:
 class MemoryGrants:
     def __init__(self, transaction: Transaction) -> None:
         self._rows: Rows[Grant] = Rows(
-            transaction, "grant", lambda grant: (grant.user, grant.resource_type.value, grant.resource_id)
+            transaction,
+            "grant",
+            lambda grant: (grant.user, grant.resource_type.value, grant.resource_id),
+            also_unique=lambda grant: grant.id,
         )
 
     def find(self, user: UserName, resource_type: ResourceType, resource_id: str) -> Grant | None:
@@ -80,7 +85,9 @@ class MemoryGrants:
 
 class MemoryFlavours:
     def __init__(self, transaction: Transaction) -> None:
-        self._rows: Rows[Flavour] = Rows(transaction, "flavour", lambda flavour: flavour.name)
+        self._rows: Rows[Flavour] = Rows(
+            transaction, "flavour", lambda flavour: flavour.name, also_unique=lambda flavour: flavour.id
+        )
 
     def find(self, name: FlavourName) -> Flavour | None:
         return self._rows.find(name)
@@ -104,7 +111,9 @@ class MemoryFlavours:
 class MemoryClusters:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
-        self._rows: Rows[Cluster] = Rows(transaction, "cluster", lambda cluster: cluster.name)
+        self._rows: Rows[Cluster] = Rows(
+            transaction, "cluster", lambda cluster: cluster.name, also_unique=lambda cluster: cluster.id
+        )
 
     def find(self, name: ClusterName) -> Cluster | None:
         return self._rows.find(name)
@@ -142,7 +151,9 @@ class MemoryClusters:
 
 class MemoryQueues:
     def __init__(self, transaction: Transaction) -> None:
-        self._rows: Rows[Queue] = Rows(transaction, "queue", lambda queue: queue.name)
+        self._rows: Rows[Queue] = Rows(
+            transaction, "queue", lambda queue: queue.name, also_unique=lambda queue: queue.id
+        )
 
     def find(self, name: QueueName) -> Queue | None:
         return self._rows.find(name)
@@ -356,6 +367,13 @@ class MemoryUnitOfWork:
         self.receipts = MemoryReceipts(transaction)
         self.leases = MemoryLeases(transaction)
         self.remains = MemoryRemains(transaction)
+        self.runs = MemoryRuns(transaction)
+        self.cache = MemoryCacheEntries(transaction)
+        self.artifacts = MemoryArtifacts(transaction)
+        self.run_remains = MemoryRunRemains(transaction)
+        self.pipelines = MemoryPipelines(transaction)
+        self.schedules = MemorySchedules(transaction)
+        self.numbers = MemoryNumbers(transaction)
 
 
 class MemoryStore:
@@ -365,7 +383,7 @@ class MemoryStore:
         self._state = State()
         self._busy_timeout_s = busy_timeout_s
         self._one_writer = threading.Lock()
-        self._listeners: tuple[Callable[[], None], ...] = ()
+        self._listeners: tuple[CommitListener, ...] = ()
         self._closed = False
 
     @contextmanager
@@ -383,21 +401,21 @@ class MemoryStore:
             self._state = transaction.result()
         finally:
             self._one_writer.release()
-        if transaction.appended_events:
-            self._tell_listeners()
+        if transaction.appended:
+            self._tell_listeners(transaction.appended)
 
     @contextmanager
     def read(self) -> Iterator[MemoryUnitOfWork]:
         self._must_be_open()
         yield MemoryUnitOfWork(Transaction(self._state, writable=False))
 
-    def on_commit(self, listener: Callable[[], None]) -> None:
+    def on_commit(self, listener: CommitListener) -> None:
         self._listeners = (*self._listeners, listener)
 
-    def _tell_listeners(self) -> None:
+    def _tell_listeners(self, kinds: frozenset[EventKind]) -> None:
         for listener in self._listeners:
             try:
-                listener()
+                listener(kinds)
             except Exception:  # noqa: BLE001
                 # The commit is done and the other listeners have a right to hear of it.
                 _log.exception("a listener of the store failed")

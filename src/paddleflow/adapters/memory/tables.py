@@ -13,17 +13,25 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar, cast
 
+from paddleflow.domain.catalog import Pipeline, PipelineVersion
 from paddleflow.domain.clusters import Cluster
 from paddleflow.domain.errors import Conflict, Duplicate, Invalid, Stale
-from paddleflow.domain.events import Event
+from paddleflow.domain.events import Event, EventKind
 from paddleflow.domain.filesystems import Filesystem
 from paddleflow.domain.flavours import Flavour
 from paddleflow.domain.jobs import Job
 from paddleflow.domain.queries import Page, PageRequest
 from paddleflow.domain.queues import Queue
+from paddleflow.domain.runs import ArtifactEvent, CacheEntry, Run
+from paddleflow.domain.schedules import Schedule
 from paddleflow.domain.users import Grant, User
 
-Row = TypeVar("Row", bound=User | Grant | Flavour | Cluster | Queue | Filesystem | Job)
+Versioned = User | Flavour | Cluster | Queue | Filesystem | Job | Run | Pipeline | Schedule
+Unversioned = Grant | CacheEntry | ArtifactEvent | PipelineVersion
+"""Rows that are added and deleted, and never saved again by somebody who had read them."""
+
+Row = TypeVar("Row", bound=Versioned | Unversioned)
+Timed = TypeVar("Timed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +83,9 @@ class Transaction:
         return self._events[max(after, 0) : end]
 
     @property
-    def appended_events(self) -> bool:
-        return self.event_count > self._began_with
+    def appended(self) -> frozenset[EventKind]:
+        """The kinds of the events it appended."""
+        return frozenset(event.kind for event in self._events[self._began_with : self.event_count])
 
     def result(self) -> State:
         return State(self._tables, self._last_seq, self._events, self.event_count)
@@ -96,16 +105,16 @@ def through_json(mapping: Mapping[str, object]) -> dict[str, object]:
     return decoded
 
 
-def in_utc(row: Row) -> Row:
+def in_utc(row: Timed) -> Timed:
     """With its times in UTC, as a database gives them back; a time without a timezone is refused."""
     moved: dict[str, Any] = {}
-    for each in fields(row):
+    for each in fields(cast(Any, row)):
         value = getattr(row, each.name)
         if isinstance(value, datetime) and value.tzinfo is not UTC:
             if value.tzinfo is None:
                 raise Invalid(f"the time [{value.isoformat()}] has no timezone; give it in UTC")
             moved[each.name] = value.astimezone(UTC)
-    return replace(row, **moved) if moved else row
+    return cast(Timed, replace(cast(Any, row), **moved)) if moved else row
 
 
 def duplicate(kind: str, name: str) -> Duplicate:
@@ -115,10 +124,21 @@ def duplicate(kind: str, name: str) -> Duplicate:
 class Rows(Generic[Row]):
     """One table of numbered rows: what every aggregate has in common."""
 
-    def __init__(self, transaction: Transaction, kind: str, key: Callable[[Row], Any]) -> None:
+    def __init__(
+        self,
+        transaction: Transaction,
+        kind: str,
+        key: Callable[[Row], Any],
+        *,
+        also_unique: Callable[[Row], Any] | None = None,
+        called: Callable[[Row], str] | None = None,
+    ) -> None:
+        """``also_unique``: what no two rows may share beside the key; ``called``: the name that errors give a row."""
         self._transaction = transaction
         self._kind = kind
         self._key = key
+        self._also_unique = also_unique
+        self._called = called
 
     def find(self, key: Any) -> Row | None:
         return self._transaction.table(self._kind).get(key)
@@ -129,31 +149,56 @@ class Rows(Generic[Row]):
 
     def add(self, row: Row) -> Row:
         table, key = self._transaction.change(self._kind), self._key(row)
-        id = getattr(row, "id", None)
-        if key in table or (id is not None and any(other.id == id for other in table.values())):
-            raise duplicate(self._kind, key if isinstance(key, str) else "/".join(key))
+        if key in table or self._is_taken(row, key):
+            raise duplicate(self._kind, self._name(row))
         numbers = {"seq": self._transaction.next_seq(self._kind)}
-        if not isinstance(row, Grant):
+        if not isinstance(row, Unversioned):
             numbers["version"] = 1
         table[key] = replace(cast(Any, in_utc(row)), **numbers)
         return cast(Row, table[key])
 
+    def put(self, row: Row) -> None:
+        """Add, or replace the row of that key, which keeps its number."""
+        table, key = self._transaction.change(self._kind), self._key(row)
+        held = table.get(key)
+        seq = self._transaction.next_seq(self._kind) if held is None else held.seq
+        table[key] = replace(cast(Any, in_utc(row)), seq=seq)
+
     def save(self, row: Row) -> Row:
         table, key = self._transaction.change(self._kind), self._key(row)
         held = table.get(key)
-        if held is None or isinstance(row, Grant) or held.version != row.version:
+        if held is None or isinstance(row, Unversioned) or held.version != row.version:
             message = f"{self._kind} [{key}] was changed or deleted by somebody else; read it again"
             raise Stale(message, details={"kind": self._kind, "name": key})
+        if self._is_taken(row, key):
+            raise duplicate(self._kind, self._name(row))
         table[key] = replace(in_utc(row), seq=held.seq, version=row.version + 1)
         return cast(Row, table[key])
+
+    def _is_taken(self, row: Row, key: Any) -> bool:
+        """Does a row of another key have what must be unique beside the key?"""
+        unique = self._also_unique
+        if unique is None:
+            return False
+        wanted = unique(row)
+        table = self._transaction.table(self._kind)
+        return any(unique(other) == wanted for other_key, other in table.items() if other_key != key)
+
+    def _name(self, row: Row) -> str:
+        if self._called is not None:
+            return self._called(row)
+        key = self._key(row)
+        return key if isinstance(key, str) else "/".join(key)
 
     def delete(self, key: Any) -> None:
         self._transaction.change(self._kind).pop(key, None)
 
-    def delete_where(self, matches: Callable[[Row], bool]) -> None:
+    def delete_where(self, matches: Callable[[Row], bool]) -> int:
         table = self._transaction.change(self._kind)
-        for key in [key for key, row in table.items() if matches(row)]:
+        old = [key for key, row in table.items() if matches(row)]
+        for key in old:
             del table[key]
+        return len(old)
 
     def page(self, request: PageRequest, matches: Callable[[Row], bool]) -> Page[Row]:
         found = [row for row in self.all() if row.seq > request.after and matches(row)]

@@ -72,7 +72,7 @@ class SqlEvents:
             "cause": event.cause,
         }
         seq = self._session.insert(_APPEND, row, kind="event", name=event.subject)
-        self._session.appended_events = True
+        self._session.appended.add(event.kind)
         return replace(event, seq=seq)
 
     def after(self, seq: int, limit: int) -> tuple[Event, ...]:

@@ -7,9 +7,10 @@ from functools import cache
 
 from sqlalchemy import bindparam, func, or_, select
 
+from paddleflow.adapters.sql.columns import TEXT
 from paddleflow.adapters.sql.session import Session, page_of
 from paddleflow.adapters.sql.statements import Row, Statement, delete_by, insert_row, select_by, update_version
-from paddleflow.adapters.sql.tables import TEXT, flavours
+from paddleflow.adapters.sql.tables import flavours
 from paddleflow.adapters.sql.values import from_micros, mapping_from_json, mapping_to_json, to_micros
 from paddleflow.domain.flavours import Flavour
 from paddleflow.domain.ids import FlavourName

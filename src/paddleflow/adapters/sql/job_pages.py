@@ -35,9 +35,10 @@ from sqlalchemy import (
     union_all,
 )
 
+from paddleflow.adapters.sql.columns import TEXT
 from paddleflow.adapters.sql.session import Session
 from paddleflow.adapters.sql.statements import Row, Statement
-from paddleflow.adapters.sql.tables import TEXT, job_labels, jobs
+from paddleflow.adapters.sql.tables import job_labels, jobs
 from paddleflow.adapters.sql.values import to_micros
 from paddleflow.domain.queries import JobFilter, PageRequest
 

@@ -16,10 +16,10 @@ from sqlalchemy.engine import Connection
 
 from paddleflow.adapters.sql.database import Database
 from paddleflow.adapters.sql.errors import translate
-from paddleflow.adapters.sql.tables import metadata
+from paddleflow.adapters.sql.schema import metadata
 from paddleflow.domain.errors import Invalid
 
-HEAD = "0002"
+HEAD = "0003"
 """The revision that the declared tables are; a test holds it equal to the newest migration."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Dialect
 from paddleflow.adapters.sql.errors import translate
 from paddleflow.adapters.sql.statements import Parameters, Row, Statement
 from paddleflow.domain.errors import Conflict, Duplicate, PaddleFlowError, Stale
+from paddleflow.domain.events import EventKind
 from paddleflow.domain.queries import Page, PageRequest
 
 NONE: Mapping[str, object] = {}
@@ -51,16 +52,17 @@ class Driver:
 
 
 class Session:
-    """``failure`` is the engine's error, if there was one: PostgreSQL then only pretends to commit, so nobody may."""
+    """``appended`` are the kinds of the events it appended; ``failure`` is the engine's error, if there was one:
+    PostgreSQL then only pretends to commit, so nobody may."""
 
-    __slots__ = ("_connection", "_dialect", "_errors", "_writable", "appended_events", "failure")
+    __slots__ = ("_connection", "_dialect", "_errors", "_writable", "appended", "failure")
 
     def __init__(self, connection: Connection, driver: Driver, *, writable: bool) -> None:
         self._connection = connection
         self._dialect = driver.dialect
         self._errors = driver.errors
         self._writable = writable
-        self.appended_events = False
+        self.appended: set[EventKind] = set()
         self.failure: PaddleFlowError | None = None
 
     def row(self, statement: Statement, parameters: Parameters = NONE) -> Row | None:

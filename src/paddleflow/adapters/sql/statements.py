@@ -84,17 +84,31 @@ def insert_plain(table: Table) -> Statement:
     return Statement(build)
 
 
-def upsert(table: Table, key: str, where: Callable[[Any], ColumnElement[bool]] | None = None) -> Statement:
-    """Insert, or replace the row of that key (only if ``where``, given the new values, holds of the old row)."""
-    columns = column_names(table)
+def upsert(table: Table, *key: str, where: Callable[[Any], ColumnElement[bool]] | None = None) -> Statement:
+    """Insert, or replace the row of that key (only if ``where``, given the new values, holds of the old row).
+
+    A row number is the database's to give: a new row gets one, a replaced row keeps its own.
+    """
+    columns = column_names(table, without=("seq",))
 
     def build(engine: str) -> ClauseElement:
         insert: UpsertingInsert = _insert(engine, table, columns)
         return insert.on_conflict_do_update(
-            index_elements=[key],
-            set_={name: insert.excluded[name] for name in columns if name != key},
+            index_elements=list(key),
+            set_={name: insert.excluded[name] for name in columns if name not in key},
             where=None if where is None else where(insert.excluded),
         )
+
+    return Statement(build)
+
+
+def count_up(table: Table, key: str, counter: str) -> Statement:
+    """Add one to the counter of that key, or begin it with the value given; answers what it is now."""
+
+    def build(engine: str) -> ClauseElement:
+        insert: UpsertingInsert = _insert(engine, table, (key, counter))
+        more = table.c[counter] + insert.excluded[counter]
+        return insert.on_conflict_do_update(index_elements=[key], set_={counter: more}).returning(table.c[counter])
 
     return Statement(build)
 

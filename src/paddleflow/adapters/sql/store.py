@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -17,6 +17,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from paddleflow.adapters.sql.access import SqlGrants, SqlUsers
+from paddleflow.adapters.sql.artifacts import SqlArtifacts
+from paddleflow.adapters.sql.cache import SqlCacheEntries
 from paddleflow.adapters.sql.clusters import SqlClusters
 from paddleflow.adapters.sql.database import Database
 from paddleflow.adapters.sql.errors import translate
@@ -25,12 +27,18 @@ from paddleflow.adapters.sql.filesystems import SqlFilesystems
 from paddleflow.adapters.sql.flavours import SqlFlavours
 from paddleflow.adapters.sql.jobs import SqlJobs
 from paddleflow.adapters.sql.migrate import bring_up_to_date
+from paddleflow.adapters.sql.numbers import SqlNumbers
+from paddleflow.adapters.sql.pipelines import SqlPipelines
 from paddleflow.adapters.sql.queues import SqlQueues
 from paddleflow.adapters.sql.receipts import SqlLeases, SqlReceipts
-from paddleflow.adapters.sql.remains import SqlRemains
+from paddleflow.adapters.sql.remains import SqlRemains, SqlRunRemains
+from paddleflow.adapters.sql.runs import SqlRuns
+from paddleflow.adapters.sql.schedules import SqlSchedules
 from paddleflow.adapters.sql.session import Connection, Session
 from paddleflow.adapters.sql.sqlite import SqliteDatabase
 from paddleflow.domain.errors import Invalid, Unavailable
+from paddleflow.domain.events import EventKind
+from paddleflow.ports.store import CommitListener
 
 _log = logging.getLogger(__name__)
 _CHECK_LEASE = "store-check"
@@ -82,6 +90,34 @@ class SqlUnitOfWork:
         return SqlEvents(self._session)
 
     @property
+    def runs(self) -> SqlRuns:
+        return SqlRuns(self._session)
+
+    @property
+    def cache(self) -> SqlCacheEntries:
+        return SqlCacheEntries(self._session)
+
+    @property
+    def artifacts(self) -> SqlArtifacts:
+        return SqlArtifacts(self._session)
+
+    @property
+    def run_remains(self) -> SqlRunRemains:
+        return SqlRunRemains(self._session)
+
+    @property
+    def pipelines(self) -> SqlPipelines:
+        return SqlPipelines(self._session)
+
+    @property
+    def schedules(self) -> SqlSchedules:
+        return SqlSchedules(self._session)
+
+    @property
+    def numbers(self) -> SqlNumbers:
+        return SqlNumbers(self._session)
+
+    @property
     def receipts(self) -> SqlReceipts:
         return SqlReceipts(self._session)
 
@@ -117,7 +153,7 @@ class SqlStore:
         self._database = _open_database(url, busy_timeout_s)
         self._driver = self._database.driver
         self._one_writer = threading.Lock()
-        self._listeners: tuple[Callable[[], None], ...] = ()
+        self._listeners: tuple[CommitListener, ...] = ()
         self._holder = uuid.uuid4().hex
         try:
             bring_up_to_date(self._database)
@@ -144,14 +180,14 @@ class SqlStore:
                 raise
         finally:
             self._one_writer.release()
-        if session.appended_events:
-            self._tell_listeners()
+        if session.appended:
+            self._tell_listeners(frozenset(session.appended))
 
     def _commit(self, session: Session, connection: Connection) -> None:
         if session.failure is not None:
             raise session.failure
         try:
-            self._database.commit(connection, appended_events=session.appended_events)
+            self._database.commit(connection, appended_events=bool(session.appended))
         except self._driver.errors as error:
             raise translate(error) from error
 
@@ -166,16 +202,16 @@ class SqlStore:
         finally:
             self._database.end_read(connection)
 
-    def on_commit(self, listener: Callable[[], None]) -> None:
+    def on_commit(self, listener: CommitListener) -> None:
         first = not self._listeners
         self._listeners = (*self._listeners, listener)
         if first:
-            self._database.on_foreign_commit(self._tell_listeners)
+            self._database.on_foreign_commit(lambda: self._tell_listeners(None))
 
-    def _tell_listeners(self) -> None:
+    def _tell_listeners(self, kinds: frozenset[EventKind] | None) -> None:
         for listener in self._listeners:
             try:
-                listener()
+                listener(kinds)
             except Exception:  # noqa: BLE001
                 # The commit is done and the other listeners have a right to hear of it.
                 _log.exception("a listener of the store failed")

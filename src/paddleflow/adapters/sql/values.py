@@ -17,7 +17,16 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 # Escaping everything beyond ASCII lets both engines hold any string, even one that is not legal UTF-8.
-to_json = json.JSONEncoder(separators=(",", ":"), check_circular=False, allow_nan=False).encode
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False, allow_nan=False).encode
+
+
+def to_json(value: object) -> str:
+    try:
+        return _encode(value)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(
+            f"a value cannot be stored, it has a number that is not finite or is nested too deep: {error}"
+        ) from error
 
 
 def mapping_to_json(mapping: Mapping[str, object]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
-from paddleflow.cli.complete import job_ids
+from paddleflow.cli.complete import job_ids, run_ids
 from paddleflow.cli.invocation import Invocation
 from paddleflow.cli.output import to_json
 
@@ -12,6 +14,49 @@ from paddleflow.cli.output import to_json
 @click.group()
 def log() -> None:
     """show logs"""
+
+
+@log.command("run")
+@click.argument("runid", shell_complete=run_ids)
+@click.option("-j", "--jobid", help="Only this job of the run.")
+@click.option("-ps", "--pagesize", type=click.IntRange(min=1, max=100), help="Lines of a page.  [default: 100]")
+@click.option("-pn", "--pageno", type=click.IntRange(min=1), help="Which page.  [default: 1]")
+@click.option("-fp", "--logfileposition", type=click.Choice(["begin", "end"]), help="Count pages from there.")
+@click.pass_obj
+def log_of_run(
+    invocation: Invocation,
+    *,
+    runid: str,
+    jobid: str | None,
+    pagesize: int | None,
+    pageno: int | None,
+    logfileposition: str | None,
+) -> None:
+    """show the story of a run and the log of every task of its jobs"""
+    _, page = invocation.client.show_log(runid, jobid, pagesize, pageno, logfileposition)
+    if invocation.output == "json":
+        click.echo(to_json({"submitLog": page["submitLog"], "runLog": [asdict(one) for one in page["runLog"]]}))
+        return
+    click.echo("submit log:")
+    click.echo(page["submitLog"])
+    click.echo("run log:")
+    for one in page["runLog"]:
+        click.echo(
+            f"runid:{one.runid} \tjobid:{one.jobid} \ttaskid:{one.taskid} \thas_next_page:{one.has_next_page} "
+            f"\ttruncated:{one.truncated} \tpage_no:{one.pageno} \tpage_size:{one.pagesize}"
+        )
+        click.echo(one.log_content)
+
+
+log.add_command(
+    click.Command(
+        "show",
+        params=log_of_run.params,
+        callback=log_of_run.callback,
+        help="the same as `log run`, for scripts of earlier releases",
+        deprecated=True,
+    )
+)
 
 
 @log.command("job")

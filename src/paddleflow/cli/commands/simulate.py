@@ -20,7 +20,7 @@ import click
 
 from paddleflow.cli.invocation import Invocation
 from paddleflow.cli.output import FORMATS, show, to_json
-from paddleflow.domain.errors import Invalid, Unavailable
+from paddleflow.domain.errors import Invalid
 from paddleflow.domain.ids import DEFAULT_CLUSTER
 from paddleflow.domain.queries import REPLAY_POLICIES
 
@@ -188,17 +188,12 @@ def _description(path: Path) -> object:
             return json.loads(text)
         except ValueError as error:
             raise Invalid(f"{path} is not JSON: {error}") from error
+    from paddleflow.documents import load
+
     try:
-        import yaml
-    except ModuleNotFoundError as error:
-        raise Unavailable(
-            "reading YAML needs pyyaml, which is not installed; write the cluster as JSON in a file named *.json, "
-            "or install it with: pip install 'paddleflow[server]'"
-        ) from error
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise Invalid(f"{path} is not YAML: {error}") from error
+        return load(text).value
+    except Invalid as error:
+        raise Invalid(f"{path}: {error.message}") from error
 
 
 def _replay(name: str, workload: Workload) -> Replay:

@@ -6,11 +6,13 @@ import posixpath
 from dataclasses import replace
 
 from paddleflow.domain import commands
-from paddleflow.domain.errors import Duplicate, Invalid, NotFound
+from paddleflow.domain.errors import Duplicate, InUse, Invalid, NotFound
 from paddleflow.domain.events import EventKind
 from paddleflow.domain.filesystems import Filesystem
 from paddleflow.domain.ids import UserName, filesystem_id
 from paddleflow.domain.names import check_filesystem_name, check_text
+from paddleflow.domain.queries import PageRequest, RunFilter
+from paddleflow.domain.runs import RUN_ACTIVE
 from paddleflow.domain.users import ResourceType
 from paddleflow.engine.context import Answer, Context
 
@@ -63,10 +65,18 @@ def update_filesystem(ctx: Context, command: commands.UpdateFilesystem) -> Answe
 
 def delete_filesystem(ctx: Context, command: commands.DeleteFilesystem) -> Answer:
     filesystem = _filesystem(ctx, command.name, command.owner)
+    _refuse_in_use(ctx, filesystem)
     ctx.uow.grants.delete_of_resource(ResourceType.FILESYSTEM, filesystem.id)
     ctx.uow.filesystems.delete(filesystem.id)
     ctx.emit(EventKind.FILESYSTEM_DELETED, filesystem.id, filesystem.owner)
     return {}
+
+
+def _refuse_in_use(ctx: Context, filesystem: Filesystem) -> None:
+    where = RunFilter(owners=frozenset({filesystem.owner}), fs_names=frozenset({filesystem.name}), statuses=RUN_ACTIVE)
+    active = ctx.uow.runs.page(where, PageRequest(limit=1)).rows
+    if active:
+        raise InUse(f"fs[{filesystem.name}] is used by run[{active[0].id}], which has not ended; stop it first")
 
 
 def _owner(ctx: Context, name: str) -> UserName:

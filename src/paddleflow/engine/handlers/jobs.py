@@ -13,6 +13,7 @@ from paddleflow.domain.jobs import Job, Priority
 from paddleflow.domain.names import check_labels
 from paddleflow.engine.acceptance import CREATE_FAILED, LABEL_LIMIT, Desk, accepted, check_fits
 from paddleflow.engine.context import Answer, Context
+from paddleflow.engine.handlers.runs import refuse_while_in_run
 
 
 def submit_job(ctx: Context, command: commands.SubmitJob) -> Answer:
@@ -54,6 +55,7 @@ def delete_job(ctx: Context, command: commands.DeleteJob) -> Answer:
     job = _owned(ctx, command.id)
     if not job.is_terminal:
         raise Conflict(f"job {job.id} is {job.status}; stop it first, then delete it", code="ActionNotAllowed")
+    refuse_while_in_run(ctx, job)
     ctx.uow.jobs.delete(job.id)
     ctx.uow.remains.add(job.id, job.cluster)
     ctx.emit(EventKind.JOB_DELETED, job.id, job.owner, status=job.status, queue=job.queue)

@@ -52,8 +52,12 @@ class ReactorThread:
 
     def start(self) -> None:
         if self._reactor.kinds:
-            self._unsubscribe = self._feed.subscribe(self._wake.set)
+            self._unsubscribe = self._feed.subscribe(self._wake.set, self._reactor.kinds)
         self._thread.start()
+
+    def wake(self) -> None:
+        """Something the reactor waits for outside the feed has come."""
+        self._wake.set()
 
     def stop(self, timeout_s: float = 10.0) -> None:
         self._stopping.set()

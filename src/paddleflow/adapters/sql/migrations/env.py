@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from paddleflow.adapters.sql.tables import metadata
+from paddleflow.adapters.sql.schema import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -1,0 +1,231 @@
+"""``paddleflow run``: what runs have made: artifacts, where those come from, and results kept to be used again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from paddleflow.cli.complete import filesystem_names, run_ids
+from paddleflow.cli.invocation import Invocation
+from paddleflow.cli.output import draw_simple, show_list, show_page, to_json
+from paddleflow.cli.output import show as show_table
+
+if TYPE_CHECKING:
+    from paddleflow.sdk.artifacts import ArtifactInfo, RunCacheInfo
+
+_CACHE_HEADERS = ["cache id", "run id", "job id", "fsname", "username", "expired time", "create time", "update time"]
+_ARTIFACT_HEADERS = [
+    "run id",
+    "fsname",
+    "username",
+    "artifact path",
+    "type",
+    "step",
+    "artifact name",
+    "meta",
+    "create time",
+    "update time",
+]
+_PAGE = 1000
+
+
+@click.command()
+@click.option("-u", "--userfilter", help="Only results of this user; for root.")
+@click.option("-f", "--fsfilter", shell_complete=filesystem_names, help="Only results on this filesystem.")
+@click.option("-r", "--runfilter", shell_complete=run_ids, help="Only results of this run.")
+@click.option("-m", "--maxkeys", type=int, help="Max size of the listed results.")
+@click.option("-mk", "--marker", help="Next page.")
+@click.pass_obj
+def listcache(
+    invocation: Invocation,
+    *,
+    userfilter: str | None,
+    fsfilter: str | None,
+    runfilter: str | None,
+    maxkeys: int | None,
+    marker: str | None,
+) -> None:
+    """list results that may be used again"""
+    _, page = invocation.client.list_cache(userfilter, fsfilter, runfilter, maxkeys, marker)
+    rows = [_cache_row(one) for one in page["runCacheList"]]
+    show_page(invocation.output, _CACHE_HEADERS, rows, marker=page["nextMarker"], nothing="no cache found ")
+
+
+@click.command()
+@click.argument("cache_id")
+@click.pass_obj
+def showcache(invocation: Invocation, cache_id: str) -> None:
+    """show a result that may be used again"""
+    _, one = invocation.client.show_cache(cache_id)
+    headers = [*_CACHE_HEADERS[:6], "strategy", "custom", *_CACHE_HEADERS[6:]]
+    row = _cache_row(one)
+    row = [*row[:6], one.strategy, one.custom, *row[6:]]
+    prints, fingerprints = ["first fp", "second fp"], [one.first_fp, one.second_fp]
+    if invocation.output == "json":
+        show_table("json", [*headers, *prints], [[*row, *fingerprints]])
+        return
+    show_table(invocation.output, headers, [row])
+    show_table(invocation.output, prints, [fingerprints])
+
+
+@click.command()
+@click.argument("cache_id")
+@click.pass_obj
+def deletecache(invocation: Invocation, cache_id: str) -> None:
+    """let a result not be used again"""
+    invocation.client.delete_cache(cache_id)
+    click.echo(f"cache id [{cache_id}] delete success")
+
+
+@click.command()
+@click.option("-u", "--userfilter", help="Only artifacts of this user; for root.")
+@click.option("-f", "--fsfilter", shell_complete=filesystem_names, help="Only artifacts on this filesystem.")
+@click.option("-r", "--runfilter", shell_complete=run_ids, help="Only artifacts of this run.")
+@click.option("-t", "--typefilter", type=click.Choice(["input", "output"]), help="Only those read, or those made.")
+@click.option("-p", "--pathfilter", help="Only artifacts at this path.")
+@click.option("-m", "--maxkeys", type=int, help="Max size of the listed artifacts.")
+@click.option("-mk", "--marker", help="Next page.")
+@click.pass_obj
+def listartifact(
+    invocation: Invocation,
+    *,
+    userfilter: str | None,
+    fsfilter: str | None,
+    runfilter: str | None,
+    typefilter: str | None,
+    pathfilter: str | None,
+    maxkeys: int | None,
+    marker: str | None,
+) -> None:
+    """list what steps have read and made"""
+    _, page = invocation.client.list_artifact(userfilter, fsfilter, runfilter, typefilter, pathfilter, maxkeys, marker)
+    rows = [_artifact_row(one) for one in page["artifactList"]]
+    show_page(invocation.output, _ARTIFACT_HEADERS, rows, marker=page["nextMarker"], nothing="no artifact found ")
+
+
+@click.command()
+@click.argument("run_id", shell_complete=run_ids)
+@click.argument("path", required=False)
+@click.pass_obj
+def artifacts(invocation: Invocation, run_id: str, path: str | None) -> None:
+    """list the artifacts a run has made, or the files at a PATH of it"""
+    client = invocation.client
+    if path is not None:
+        _, files = client.artifact_files(run_id, path)
+        rows = [[one["type"], one["size"], one["modifyTime"], one["path"]] for one in files]
+        show_list(invocation.output, ["type", "size", "modify time", "path"], rows, nothing="no file found ")
+        return
+    found: list[ArtifactInfo] = []
+    marker = None
+    while True:
+        _, page = client.list_artifact(run_filter=run_id, type_filter="output", maxkeys=_PAGE, marker=marker)
+        found += page["artifactList"]
+        marker = page["nextMarker"]
+        if not marker:
+            break
+    rows = [[one.step, one.artifact_name, one.fs_name, one.artifact_path, one.create_time] for one in found]
+    headers = ["step", "artifact name", "fsname", "artifact path", "create time"]
+    show_list(invocation.output, headers, rows, nothing="no artifact found ")
+
+
+@click.command()
+@click.argument("run_id", shell_complete=run_ids)
+@click.argument("path")
+@click.option("-o", "--output", "target", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+@click.pass_obj
+def download(invocation: Invocation, run_id: str, path: str, target: Path | None) -> None:
+    """copy a file of a run here; a directory comes as a tar archive
+
+    PATH is an artifact path as `paddleflow run artifacts` lists it.
+    """
+    with _progress(path) as told:
+        _, written = invocation.client.download_artifact(run_id, path, target, told)
+    click.echo(f"{path} download success, written to {written}")
+
+
+@click.command()
+@click.argument("fsname", shell_complete=filesystem_names)
+@click.argument("path")
+@click.option("-u", "--username", help="The owner of the filesystem, if it is another; for root.")
+@click.pass_obj
+def lineage(invocation: Invocation, fsname: str, path: str, username: str | None) -> None:
+    """show which run made an artifact and which have read it"""
+    _, found = invocation.client.artifact_lineage(fsname, path, username)
+    sides = {"made by": found["madeBy"], "read by": found["readBy"]}
+    headers = ["", "run id", "step", "artifact name", "job id", "time"]
+    rows = [
+        [side, one.run_id, one.step, one.artifact_name, one.job_id, one.create_time]
+        for side, events in sides.items()
+        for one in events
+    ]
+    if invocation.output == "json":
+        show_table("json", ["use", *headers[1:]], rows)
+    elif rows:
+        show_table(invocation.output, headers, rows)
+    else:
+        click.echo(f"nobody has made or read {path} on {fsname}")
+
+
+@click.command("why-cached")
+@click.argument("run_id", shell_complete=run_ids)
+@click.argument("step")
+@click.pass_obj
+def why_cached(invocation: Invocation, run_id: str, step: str) -> None:
+    """say why the result of a STEP was reused, or what has changed so that it was not"""
+    _, told = invocation.client.why_cached(run_id, step)
+    if invocation.output == "json":
+        click.echo(to_json(told))
+        return
+    click.echo(told["sentence"])
+    if told["changed"]:
+        rows = [[part["name"], part["before"], part["after"]] for part in told["changed"]]
+        before = f"in {told['comparedWith']}" if told["comparedWith"] else "before"
+        click.echo(draw_simple(["changed", before, f"in {run_id}"], rows))
+
+
+def _cache_row(one: RunCacheInfo) -> list[object]:
+    return [
+        one.cache_id,
+        one.run_id,
+        one.job_id,
+        one.fs_name,
+        one.username,
+        one.expired_time,
+        one.create_time,
+        one.update_time,
+    ]
+
+
+def _artifact_row(one: ArtifactInfo) -> Sequence[object]:
+    return [
+        one.run_id,
+        one.fs_name,
+        one.username,
+        one.artifact_path,
+        one.type,
+        one.step,
+        one.artifact_name,
+        one.meta,
+        one.create_time,
+        one.update_time,
+    ]
+
+
+@contextmanager
+def _progress(path: str) -> Iterator[Callable[[int, int | None], None]]:
+    """A bar where somebody can see it; elsewhere nothing."""
+    if not sys.stderr.isatty():
+        yield lambda arrived, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(path.rsplit("/", 1)[-1], total=None)
+        yield lambda arrived, total: bar.update(task, completed=arrived, total=total)

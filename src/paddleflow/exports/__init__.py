@@ -1,0 +1,1 @@
+"""Pipelines for other engines: an Argo Workflow manifest, an Airflow DAG file."""

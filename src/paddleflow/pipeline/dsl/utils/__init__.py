@@ -1,0 +1,1 @@
+"""The import path of names and their rules."""
