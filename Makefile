@@ -7,13 +7,14 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-frameworks check format bench bench-short setup setup-demo setup-postgres setup-slurm clean
+.PHONY: help demo test test-long test-frameworks test-airflow check format bench bench-short setup setup-demo setup-postgres setup-slurm setup-peers clean
 
 help:
 	@echo 'make demo         three teams share eight simulated GPUs, and the screen says why, in a minute'
 	@echo 'make test         the whole test suite'
 	@echo 'make test-long    a million random histories of the scheduler, some hours (HISTORIES=100000: some minutes)'
 	@echo 'make test-frameworks  real PyTorch, Paddle, MPI, Ray, Spark jobs; installs them first, gigabytes'
+	@echo 'make test-airflow exported pipelines in a real Airflow, against the schema of Argo; installs Airflow first'
 	@echo 'make check        lint, formatting, types, import contracts'
 	@echo 'make format       let ruff fix what it can'
 	@echo 'make bench        every figure beside a peer, some minutes (bench-short: about one); TRACE=philly.csv for more'
@@ -33,6 +34,10 @@ test-frameworks: setup
 	PYTHON=$(PYTHON) tests/frameworks/install.sh
 	PADDLEFLOW_TEST_FRAMEWORKS=1 $(BIN)/python -m pytest -v tests/frameworks
 
+test-airflow: setup
+	$(BIN)/python tests/exports/make_airflow.py .venv-airflow
+	PADDLEFLOW_AIRFLOW_PYTHON=$(CURDIR)/.venv-airflow/bin/python $(BIN)/python -m pytest -v tests/exports
+
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -43,7 +48,7 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup-demo setup-slurm
+bench: setup-demo setup-slurm setup-peers
 	@exec $(BIN)/python -m bench $(if $(TRACE),--trace $(TRACE))
 
 bench-short: setup-demo setup-slurm
@@ -81,5 +86,13 @@ setup-slurm:
 	@PATH="$$PATH:/usr/sbin" command -v slurmctld >/dev/null || .ci/apt-install 'the bench compares with Slurm' slurm-wlm munge \
 		|| echo 'going on without Slurm' >&2
 
+# The pipeline engines the bench compares with. One that cannot be installed is named in the table and left out.
+setup-peers: .venv-peers/.installed
+.venv-peers/.installed: bench/requirements-peers.txt | $(BIN)/python
+	@echo 'installing Luigi, Prefect and Dagster into .venv-peers'
+	@$(PYTHON) -m venv .venv-peers
+	@.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r bench/requirements-peers.txt && touch $@ \
+		|| echo 'going on without them' >&2
+
 clean:
-	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache bench/results build dist
+	rm -rf $(VENV) .venv-airflow .venv-peers .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache bench/results build dist

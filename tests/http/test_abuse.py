@@ -143,7 +143,7 @@ def test_max_keys_message(root: Caller) -> None:
 
 
 def test_long_fields(root: Caller) -> None:
-    long = "x" * 70_000
+    long = "x" * 130_000
     for body in (
         {"name": long}, {"command": long}, {"env": {"A": long}}, {"labels": {"a": long}}, {"labels": {long: "a"}},
         {"args": [long]}, {"image": long}, {"env": {f"A{i}": "1" for i in range(2000)}},

@@ -102,7 +102,7 @@ def test_without_a_file_it_is_the_server_on_this_machine(tmp_path: Path, monkeyp
     monkeypatch.setenv("HOME", str(tmp_path))
     profile = read_profile(None)
     assert (profile.host, profile.port, profile.user) == ("127.0.0.1", 8999, "root")
-    assert "paddleflow" not in repr(profile)
+    assert "password" not in repr(profile)
     (tmp_path / ".paddleflow").mkdir()
     (tmp_path / ".paddleflow" / "paddleflow.ini").write_text(
         "[user]\nname=x\npassword=y\n[server]\npaddleflow_server_host=h\n"

@@ -9,13 +9,28 @@ import pytest
 from paddleflow.domain import commands as c
 from paddleflow.domain.access import authorize, may_use_queue
 from paddleflow.domain.errors import Denied
-from paddleflow.domain.ids import ROOT, ClusterName, FlavourName, GrantId, JobId, QueueName, UserName
+from paddleflow.domain.ids import (
+    ROOT,
+    CacheId,
+    ClusterName,
+    FlavourName,
+    GrantId,
+    JobId,
+    PipelineId,
+    QueueName,
+    RunId,
+    ScheduleId,
+    UserName,
+    VersionId,
+)
 from paddleflow.domain.jobs import JobSpec, TaskReport, TaskStatus
 from paddleflow.domain.users import PLATFORM, Actor, Grant, ResourceType
 from paddleflow.testing.builders import THEN
 
 ALICE, BOSS = Actor(name=UserName("alice")), Actor(name=ROOT)
 REPORT = TaskReport(task_id="t", job_id="j", status=TaskStatus.RUNNING)  # type: ignore[arg-type]
+
+RUN, PIPELINE, SCHEDULE = RunId("run-000001"), PipelineId("ppl-000001"), ScheduleId("schedule-000001")
 
 ROOT_ONLY = [
     c.CreateUser(name="bob1", password="x"),
@@ -32,6 +47,11 @@ ROOT_ONLY = [
     c.CreateFilesystem(name="f", url="local:///a", owner="bob1"),
     c.UpdateFilesystem(name="f", url="local:///a", owner="bob1"),
     c.DeleteFilesystem(name="f", owner="bob1"),
+    c.CreateRun(name="r", source="s", text="t", plan="p", owner="bob1"),
+    c.DeleteArtifact(fs_name="f", run_id=RUN, path="p", owner="bob1"),
+    c.CreatePipeline(name="p", text="t", owner="bob1"),
+    c.UpdatePipeline(id=PIPELINE, name="p", text="t", owner="bob1"),
+    c.CreateSchedule(name="s", pipeline_id=PIPELINE, version_id=VersionId("1"), crontab="@daily", owner="bob1"),
 ]
 ANYONE = [
     c.SetPassword(name=UserName("alice"), password="x"),
@@ -45,6 +65,19 @@ ANYONE = [
     c.UpdateJob(id=JobId("j")),
     c.StopJob(id=JobId("j")),
     c.DeleteJob(id=JobId("j")),
+    c.CreateRun(name="r", source="s", text="t", plan="p"),
+    c.StopRun(id=RUN),
+    c.RetryRun(id=RUN),
+    c.DeleteRun(id=RUN),
+    c.DeleteCacheEntry(id=CacheId("cch-000001")),
+    c.DeleteArtifact(fs_name="f", run_id=RUN, path="p"),
+    c.CreatePipeline(name="p", text="t"),
+    c.UpdatePipeline(id=PIPELINE, name="p", text="t"),
+    c.DeletePipeline(id=PIPELINE),
+    c.DeletePipelineVersion(id=PIPELINE, version_id=VersionId("1")),
+    c.CreateSchedule(name="s", pipeline_id=PIPELINE, version_id=VersionId("1"), crontab="@daily"),
+    c.StopSchedule(id=SCHEDULE),
+    c.DeleteSchedule(id=SCHEDULE),
 ]
 PLATFORM_ONLY = [
     c.SeedInstallation(root_password="x"),
@@ -57,6 +90,9 @@ PLATFORM_ONLY = [
     c.ForgetRemains(id=JobId("j")),
     c.ReportTask(report=REPORT),
     c.ReportNodes(cluster=ClusterName("cc"), nodes=()),
+    c.AdvanceRun(id=RUN, seen=1),
+    c.ForgetRunRemains(id=RUN),
+    c.FireSchedule(id=SCHEDULE, seen=1),
 ]
 
 

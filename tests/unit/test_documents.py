@@ -160,6 +160,8 @@ REFUSED = [
     ("a: {<<: 1}", "[<<] needs a map or a list of maps"),
     ("a: \x07", "is not YAML"),
     ("a: \ud800", "not text"),
+    ('a: "x\\0y"', "a text has a NUL character in it (line 1)"),
+    ('b: 1\n"x\\0y": 1', "a text has a NUL character in it (line 2)"),
     ("[" * 100_000, "nested more than 64 deep"),
     ("{a: " * 100_000, "nested more than 64 deep"),
     ("- " * 100_000, "nested more than 64 deep"),
@@ -228,7 +230,8 @@ def test_garbage_is_read_or_refused(text: str) -> None:
 
 
 texts = st.text(
-    alphabet=st.characters(exclude_categories=["Cs"]) | st.sampled_from("\n :-#'\"|>&*!%@`{}[],?<~\t0123456789.eox+"),
+    alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+    | st.sampled_from("\n :-#'\"|>&*!%@`{}[],?<~\t0123456789.eox+"),
     max_size=30,
 )
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts

@@ -8,7 +8,7 @@ import pytest
 
 from paddleflow.domain.jobs import BindMount, FlavourRef, FsRef, JobKind, JobSpec, Member
 from paddleflow.frameworks import check, deciders, launches_of, ports_per_task
-from paddleflow.frameworks.container import argv_of, limits_of, shell_line, work_dir_of
+from paddleflow.frameworks.container import argv_of, limits_of, shell_argv, work_dir_of
 from paddleflow.testing.builders import a_member, resources
 from tests.unit.framework_jobs import placed
 
@@ -16,18 +16,19 @@ DATA = FsRef(name="data", mount_path="/mnt/data", host_path="/srv/data", sub_pat
 
 
 @pytest.mark.parametrize(
-    ("command", "line"),
+    ("command", "shell", "line"),
     [
-        ("python train.py", "python train.py"),
-        ("sh -c 'echo hi'", "echo hi"),
-        ('bash -c "echo hi"', "echo hi"),
-        ("sh -c echo", "echo"),
-        ("sh -c 'echo a' 'b'", "sh -c 'echo a' 'b'"),
-        ("bash run.sh", "bash run.sh"),
+        ("python train.py", "sh", "python train.py"),
+        ("sh -c 'echo hi'", "sh", "echo hi"),
+        ('bash -c "echo hi"', "bash", "echo hi"),
+        ("bash -c [[ 1 == 1 ]]", "bash", "[[ 1 == 1 ]]"),
+        ("sh -c echo", "sh", "echo"),
+        ("sh -c 'echo a' 'b'", "sh", "sh -c 'echo a' 'b'"),
+        ("bash run.sh", "sh", "bash run.sh"),
     ],
 )
-def test_a_leading_shell_is_taken_off(command: str, line: str) -> None:
-    assert shell_line(command) == line
+def test_a_leading_shell_is_not_run_inside_another(command: str, shell: str, line: str) -> None:
+    assert shell_argv(command) == (shell, "-c", line)
 
 
 def test_arguments_are_passed_and_never_spliced_into_text() -> None:

@@ -225,6 +225,7 @@ def test_a_loop_over_a_parameter(value: Any) -> None:
         ("7", "loopArgument [7] unmarshal to list failed, error: it is not a list"),
         ("[NaN]", "NaN is not a number that JSON knows"),
         ('["\\ud800"]', "each one in list loopArgument should be int or float or string"),
+        ('["\\u0000"]', "each one in list loopArgument should be int or float or string"),
         ('[{"a": 1}]', "each one in list loopArgument should be int or float or string"),
         ("[null]", "each one in list loopArgument should be int or float or string"),
         ("[" * 100_000, "unmarshal to list failed"),

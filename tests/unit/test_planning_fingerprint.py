@@ -128,3 +128,9 @@ def test_the_identity_does_not_depend_on_the_order_of_what_was_written() -> None
     one = identity(plan_of(), node, env={"A": "1", "B": "2"}, parameters={"x": 1, "y": 2}, **words)
     other = identity(plan_of(), node, env={"B": "2", "A": "1"}, parameters={"y": 2, "x": 1}, **words)
     assert seal(one, {}) == seal(other, {})
+
+
+def test_a_parameter_counts_as_the_text_that_reaches_the_step() -> None:
+    words: dict[str, Any] = {"command": "", "env": {}, "item": None}
+    whole, text = (identity(plan_of(), step("a"), parameters={"n": value}, **words) for value in (10, "10"))
+    assert whole == text

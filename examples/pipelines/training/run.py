@@ -15,6 +15,7 @@ from paddleflow.pipeline import (
     CacheOptions,
     ContainerStep,
     FSOptions,
+    FSScope,
     MainFS,
     Parameter,
     Pipeline,
@@ -28,7 +29,7 @@ def training(rates: Sequence[float] = (0.01, 0.3, 1.0), epochs: int = 400, least
         name="data",
         parameters={"seed": 7, "count": 1200},
         outputs={"points": Artifact()},
-        cache_options=CacheOptions(enable=True),
+        cache_options=CacheOptions(enable=True, fs_scope=FSScope("examples", path="training/make_data.py")),
         command="python3 make_data.py --seed {{seed}} --count {{count}} --to {{points}}",
     )
     points = data.outputs["points"]

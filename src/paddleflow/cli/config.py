@@ -7,17 +7,15 @@ second file beside it, equally private, so that not every command pays for a log
 
 from __future__ import annotations
 
-import configparser
 import contextlib
 import hashlib
 import json
 import os
 import re
 import secrets
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from paddleflow.domain.errors import Invalid
+from paddleflow.sdk.profile import Profile, default_path, read_profile
 
 _FIRST_CONTENT = """\
 [user]
@@ -27,54 +25,15 @@ password = paddleflow
 paddleflow_server_host = 127.0.0.1
 paddleflow_server_port = 8999
 """
-DEFAULT_PORT = 8999
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerConfig:
-    path: Path
-    user: str
-    password: str = field(repr=False)
-    host: str
-    port: int
-
-
-def default_path() -> Path:
-    return Path.home() / ".paddleflow" / "paddleflow.ini"
-
-
-def load_config(given: Path | None) -> ServerConfig:
+def load_config(given: Path | None) -> Profile:
     """The file named by the user, or the default one, which is made on first use."""
     path = given or default_path()
     if given is None and not path.exists():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write_private(path, _FIRST_CONTENT)
-    # No interpolation: a password may well contain a per cent sign.
-    parser = configparser.ConfigParser(interpolation=None)
-    try:
-        found = parser.read(path, encoding="utf-8")
-    except (configparser.Error, UnicodeDecodeError) as error:
-        raise _problem(f"{path} is not an ini file: {error}") from error
-    except OSError as error:
-        raise _problem(f"cannot read config file {path}: {error.strerror}") from error
-    if not found:
-        raise _problem(f"no config file in {path}")
-    return _checked(path, parser)
-
-
-def _checked(path: Path, parser: configparser.ConfigParser) -> ServerConfig:
-    if not parser.has_section("user") or not parser.has_section("server"):
-        raise _problem(f"no user or server conf in {path}")
-    user, password = parser.get("user", "name", fallback=""), parser.get("user", "password", fallback="")
-    if not user or not password:
-        raise _problem(f"no name or password conf['user'] in {path}")
-    host = parser.get("server", "paddleflow_server_host", fallback="")
-    if not host:
-        raise _problem(f"no paddleflow_server_host in {path}")
-    port = parser.get("server", "paddleflow_server_port", fallback="") or str(DEFAULT_PORT)
-    if not port.isdecimal() or not 0 < int(port) < 65536:
-        raise _problem(f"paddleflow_server_port in {path} should be a number from 1 to 65535, not {port!r}")
-    return ServerConfig(path=path, user=user, password=password, host=host, port=int(port))
+    return read_profile(path)
 
 
 def change_password(path: Path, password: str) -> None:
@@ -91,7 +50,7 @@ def change_password(path: Path, password: str) -> None:
 class TokenCache:
     """Tokens by server, user and password. What cannot be read or written is only a log-in more, never a failure."""
 
-    def __init__(self, config: ServerConfig) -> None:
+    def __init__(self, config: Profile) -> None:
         self._path = config.path.with_name(config.path.name + ".tokens")
         digest = hashlib.sha256(f"{config.user}\n{config.password}".encode()).hexdigest()[:16]
         self._key = f"{config.host}:{config.port} {config.user} {digest}"
@@ -125,7 +84,3 @@ def _write_private(path: Path, content: str) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-
-
-def _problem(sentence: str) -> Invalid:
-    return Invalid(sentence, code="InvalidConfig")

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from paddleflow.cli.config import ServerConfig, TokenCache
+    from paddleflow.cli.config import TokenCache
     from paddleflow.sdk.client import Client
+    from paddleflow.sdk.profile import Profile
 
 
 class Invocation:
@@ -21,7 +22,7 @@ class Invocation:
         self._kept_token: str | None = None
 
     @cached_property
-    def config(self) -> ServerConfig:
+    def config(self) -> Profile:
         from paddleflow.cli.config import load_config
 
         return load_config(self._config_path)

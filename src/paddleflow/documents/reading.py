@@ -127,6 +127,8 @@ class _Reader:
             self._fail("there is a second document; only one is read", event)
 
     def _on_scalar(self, event: yaml.ScalarEvent) -> None:
+        if "\x00" in event.value:
+            self._fail("a text has a NUL character in it", event)
         around = self._open[-1] if self._open else None
         if around is not None and isinstance(around.value, dict) and around.key is None:
             if event.anchor:

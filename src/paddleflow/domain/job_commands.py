@@ -50,7 +50,8 @@ class AdmitJob:
 
     id: JobId
     spots: tuple[Spot, ...]
-    message: str = ""
+    image_note: str = ""
+    """Said to a job that names an image: what its runtime does with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

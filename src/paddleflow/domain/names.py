@@ -89,6 +89,11 @@ def check_text(field: str, value: str, *, limit: int = TEXT_LIMIT, code: str = "
     return value
 
 
+def can_be_kept(text: str) -> bool:
+    """No NUL and no half of a surrogate pair: not every database, file or process takes them."""
+    return "\x00" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def check_labels(field: str, labels: Mapping[str, str], *, value_limit: int, code: str) -> dict[str, str]:
     """Labels and annotations: legal keys, bounded values, at most 256 of them."""
     if len(labels) > 256:

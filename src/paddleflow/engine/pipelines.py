@@ -12,7 +12,7 @@ from datetime import datetime
 
 from paddleflow import documents
 from paddleflow.domain.access import require_owner, require_root
-from paddleflow.domain.commands import CreatePipeline, CreateRun, UpdatePipeline
+from paddleflow.domain.commands import CreatePipeline, CreateRun, CreateSchedule, UpdatePipeline
 from paddleflow.domain.errors import Invalid, NotFound, PaddleFlowError, TooLarge, not_found
 from paddleflow.domain.filesystems import Filesystem
 from paddleflow.domain.ids import PipelineId, ScheduleId, UserName, VersionId, filesystem_id
@@ -145,6 +145,11 @@ class PipelineDesk:
         except Invalid as error:
             return Checked(problems=(_problem(error),), plan=None)
         return Checked(problems=(), plan=plan)
+
+    def check_runs_by_itself(self, actor: Actor, schedule: CreateSchedule) -> None:
+        """Refuse now what every tick would refuse: a pipeline that lacks something only a request could say."""
+        request = RunRequest(owner=schedule.owner, pipeline_id=schedule.pipeline_id, version_id=schedule.version_id)
+        self.order(actor, request)
 
     def create_pipeline(
         self, actor: Actor, request: PipelineRequest, *, request_id: str = "", idempotency_key: str = ""

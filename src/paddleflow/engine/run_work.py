@@ -20,6 +20,9 @@ from paddleflow.ports.clock import Clock
 from paddleflow.ports.files import Files
 from paddleflow.ports.store import Store
 
+_FETCHED_TOGETHER = 16 * 1024 * 1024
+"""Bytes of all files one question is about: an artifact of a loop is as many files as the loop has items."""
+
 
 class RunWork:
     def __init__(self, *, store: Store, files: Files, clock: Clock) -> None:
@@ -30,12 +33,14 @@ class RunWork:
     def fetch(self, facts: RunFacts, wanted: Fetch) -> Fetched:
         """Raises Unavailable when the storage does not answer; everything else is the node's own failure."""
         contents: dict[str, tuple[str, ...]] = {}
+        together = 0
         for name, paths in wanted.paths.items():
             texts = []
             for path in paths:
                 try:
                     # The limit is the size a file must stay below.
                     content = self._files.read(self._main(facts), path, wanted.limit - 1)
+                    together += _counted(content, together)
                     texts.append(content.decode())
                 except (NotFound, Invalid, TooLarge, UnicodeDecodeError) as error:
                     return Fetched(
@@ -114,6 +119,12 @@ class RunWork:
         if filesystem is None:
             raise NotFound(f"filesystem [{name}] does not exist any more")
         return filesystem
+
+
+def _counted(content: bytes, before: int) -> int:
+    if before + len(content) > _FETCHED_TOGETHER:
+        raise TooLarge(f"with the files before it, it has more than {_FETCHED_TOGETHER} bytes")
+    return len(content)
 
 
 def is_expired(entry: CacheEntry, age: timedelta) -> bool:

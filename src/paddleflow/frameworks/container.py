@@ -9,29 +9,30 @@ from collections.abc import Mapping
 from paddleflow.domain.jobs import BindMount, FsRef, Job, Member, Placement, TaskLaunch
 from paddleflow.domain.resources import NOTHING, Resources
 
-_SHELL_PREFIX = re.compile(r"^\s*(?:bash|sh)\s+-c\s+")
+_SHELL_PREFIX = re.compile(r"^\s*(bash|sh)\s+-c\s+")
 
 
-def shell_line(command: str) -> str:
-    """The user's command without a leading ``sh -c``: it is run by a shell anyway."""
+def shell_argv(command: str) -> tuple[str, str, str]:
+    """The shell that runs the user's command. A leading ``sh -c`` or ``bash -c`` is not run inside another shell, but
+    whoever asks for bash gets bash: on many systems ``sh`` is a smaller one."""
     found = _SHELL_PREFIX.match(command)
     if not found:
-        return command
+        return ("sh", "-c", command)
     rest = command[found.end() :].strip()
     quote = rest[:1]
     if len(rest) >= 2 and quote in "'\"" and rest.endswith(quote) and quote not in rest[1:-1]:
-        return rest[1:-1]
-    return rest if quote not in ("'", '"') else command
+        return (found.group(1), "-c", rest[1:-1])
+    return (found.group(1), "-c", rest) if quote not in ("'", '"') else ("sh", "-c", command)
 
 
 def argv_of(member: Member) -> tuple[str, ...]:
     """A shell runs the command line; ``args`` reach it as positional arguments and are never spliced into text."""
     if not member.command:
         return member.args or ("true",)
-    line = shell_line(member.command)
+    shell, option, line = shell_argv(member.command)
     if member.args:
-        return ("sh", "-c", f'{line} "$@"', "sh", *member.args)
-    return ("sh", "-c", line)
+        return (shell, option, f'{line} "$@"', shell, *member.args)
+    return (shell, option, line)
 
 
 def work_dir_of(member: Member) -> str:

@@ -11,7 +11,7 @@ import json
 import re
 
 from paddleflow.domain.jobs import JobSpec, Member, TaskLaunch
-from paddleflow.frameworks.container import launch_of, limits_of, shell_line
+from paddleflow.frameworks.container import launch_of, limits_of, shell_argv
 from paddleflow.frameworks.crews import MASTER, WORKER, Crew, Post
 from paddleflow.frameworks.rules import Rules, bad
 
@@ -51,7 +51,7 @@ def launch(crew: Crew, post: Post) -> TaskLaunch:
     if crew.secret:
         # Ray listens on every interface and runs whatever it is handed.
         env |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": crew.secret}
-    program = ("sh", "-c", shell_line(post.member.command))
+    program = shell_argv(post.member.command)
     if post.role == MASTER:
         node = _node(crew, "--head", *_flags(post, _head_parameters(post)))
         argv = crew.agent("beside", "--service", json.dumps(node), "--ready", head, "--", *program)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from paddleflow.domain.errors import Invalid
+from paddleflow.domain.names import can_be_kept
 from paddleflow.domain.runs import RunNode, Value
 from paddleflow.planning.bulk import bulk_of_values
 from paddleflow.planning.conditions import evaluate
@@ -155,7 +156,7 @@ def _are_items(items: list[object]) -> bool:
         if isinstance(item, list) and depth < _ITEM_DEPTH:
             levels.extend((depth + 1, inner) for inner in item)
         elif isinstance(item, str):
-            if any("\ud800" <= letter <= "\udfff" for letter in item):
+            if not can_be_kept(item):
                 return False
         elif not isinstance(item, int | float):
             return False

@@ -66,8 +66,9 @@ def _mount(mount: Mount) -> list[str | bool]:
 
 
 def _shown(value: Value) -> Part:
+    """By its text, which is all that reaches a step: a 10 in the file and a "10" on the command line are the same."""
     text = spell(value)
-    return Part(digest=_digest(value), shown=text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
+    return Part(digest=_digest(text), shown=text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
 
 
 def _hidden(value: object) -> Part:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NoReturn, TypeVar
 
+from paddleflow.domain.names import can_be_kept
 from paddleflow.domain.runs import Value
 from paddleflow.planning.references import References
 from paddleflow.planning.source import DagSource, NodeSource, Source, StepSource, TypedParameter, Written
@@ -170,7 +171,11 @@ def json_list(text: str) -> list[Value] | str:
         found: object = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         return str(error)
-    return found if isinstance(found, list) else f"it is {go_type(found)}, not a list"
+    if not isinstance(found, list):
+        return f"it is {go_type(found)}, not a list"
+    if not all(can_be_kept(item) for item in flat(found) if isinstance(item, str)):
+        return "a text in it has a NUL character or half of a surrogate pair"
+    return found
 
 
 def _refuse(constant: str) -> NoReturn:

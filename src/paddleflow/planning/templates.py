@@ -2,8 +2,8 @@
 
 Filling is one pass over the text as it was written: what a template stands for is inserted as it is, so a value that
 itself looks like a template stays what it is. How long a text may become is limited: values may be made of values, and
-a few lines that double one another a few dozen times would fill any memory. Whatever does not have the shape of a template is ordinary text. Which
-templates a field may use, and what they mean, is not known here.
+a few lines that double one another a few dozen times would fill any memory. Whatever does not have the shape of a
+template is ordinary text. Which templates a field may use, and what they mean, is not known here.
 """
 
 from __future__ import annotations

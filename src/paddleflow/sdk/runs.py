@@ -11,6 +11,7 @@ from typing import Any, TypedDict, Unpack
 from paddleflow.sdk.errors import InvalidError, UnavailableError
 from paddleflow.sdk.events import EventCalls, EventInfo
 from paddleflow.sdk.listening import Ear
+from paddleflow.sdk.run_outputs import OutputInfo, find_output, outputs_of
 from paddleflow.sdk.run_views import RunInfo
 from paddleflow.sdk.session import present, refuse_blank, require, segment
 
@@ -106,6 +107,16 @@ class RunCalls(EventCalls):
 
     def show_run(self, run_id: str) -> tuple[bool, RunInfo]:
         return True, RunInfo.from_wire(self._get(run_path(run_id)))
+
+    def run_outputs(self, run_id: str) -> tuple[bool, list[OutputInfo]]:
+        """What its steps have made, with what they took over from other runs."""
+        _, run = self.show_run(run_id)
+        return True, outputs_of(run)
+
+    def find_output(self, run_id: str, name: str) -> tuple[bool, OutputInfo]:
+        """One of them by its name ``STEP.ARTIFACT``; its path is what ``download_artifact`` takes."""
+        _, run = self.show_run(run_id)
+        return True, find_output(run, require(name, "InvalidArtifact", "name"))
 
     def stop_run(self, run_id: str, force: bool = False) -> tuple[bool, None]:
         """``force`` stops the post-process too."""

@@ -28,6 +28,8 @@ class ScheduleInfo:
     next_run_time: str
     message: str
     status: str
+    time_zone: str = "UTC"
+    """In which ``crontab`` is read."""
 
     @classmethod
     def from_wire(cls, data: Mapping[str, Any]) -> ScheduleInfo:
@@ -48,6 +50,7 @@ class ScheduleInfo:
             next_run_time=data.get("nextRunTime", ""),
             message=data.get("scheduleMsg", ""),
             status=data.get("status", ""),
+            time_zone=data.get("timeZone") or "UTC",
         )
 
 

@@ -28,7 +28,7 @@ _HEADERS = [
     "message",
     "status",
 ]
-_TIME_HEADERS = ["schedule id", "start time", "end time", "create time", "update time", "next run time"]
+_TIME_HEADERS = ["schedule id", "start time", "end time", "create time", "update time", "next run time", "time zone"]
 
 
 @click.group()
@@ -79,7 +79,9 @@ def create(
     timezone: str | None,
     username: str | None,
 ) -> None:
-    """start a run of a pipeline at every tick of CRONTAB
+    """start a run of a pipeline at every tick of a CRONTAB
+
+    CRONTAB is minute, hour, day, month and weekday, or one of @hourly, @daily, @weekly, @monthly, @every 90s.
 
     \b
     paddleflow schedule create nightly ppl-000001 1 "0 3 * * *" --timezone Europe/Berlin
@@ -177,7 +179,7 @@ def show(
 @click.argument("schedule_id", shell_complete=schedule_ids)
 @click.pass_obj
 def stop(invocation: Invocation, schedule_id: str) -> None:
-    """start no further runs; those that were started go on"""
+    """start no more runs; those that were started go on"""
     invocation.client.stop_schedule(schedule_id)
     click.echo(f"schedule with id [{schedule_id}] stop success")
 
@@ -208,7 +210,15 @@ def _row(one: ScheduleInfo) -> list[object]:
 
 
 def _time_row(one: ScheduleInfo) -> list[object]:
-    return [one.schedule_id, one.start_time, one.end_time, one.create_time, one.update_time, one.next_run_time]
+    return [
+        one.schedule_id,
+        one.start_time,
+        one.end_time,
+        one.create_time,
+        one.update_time,
+        one.next_run_time,
+        one.time_zone,
+    ]
 
 
 def _merged(found: list[ScheduleInfo]) -> tuple[list[str], list[list[object]]]:

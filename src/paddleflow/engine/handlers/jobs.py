@@ -69,7 +69,8 @@ def forget_remains(ctx: Context, command: commands.ForgetRemains) -> Answer:
 
 def admit_job(ctx: Context, command: commands.AdmitJob) -> Answer:
     job = _job(ctx, command.id)
-    _apply(ctx, job_machine.admit(job, command.spots, command.message, ctx.now))
+    note = command.image_note if any(member.image for member in job.spec.members) else ""
+    _apply(ctx, job_machine.admit(job, command.spots, note, ctx.now))
     return {}
 
 

@@ -105,7 +105,9 @@ def retry_run(ctx: Context, command: commands.RetryRun) -> Answer:
             updated_at=ctx.now,
         )
     )
-    ctx.uow.runs.put_nodes(kept_nodes(load_plan(old.plan), ctx.uow.runs.nodes(old.id), old.id, run.id))
+    nodes = ctx.uow.runs.nodes(old.id)
+    gone = _gone(ctx, {node.source_run for node in nodes if node.source_run is not None})
+    ctx.uow.runs.put_nodes(kept_nodes(load_plan(old.plan), nodes, old.id, run.id, gone))
     _tell(ctx, EventKind.RUN_CREATED, run)
     return {"runID": run.id}
 
@@ -150,6 +152,7 @@ def advance_run(ctx: Context, command: commands.AdvanceRun) -> Answer:
     run = _without_texts(ctx, command.id)
     if run.version != command.seen:
         raise Stale(f"run[{run.id}] changed meanwhile; read it again")
+    _check_reused(ctx, command)
     nodes = {node.key: node for node in command.nodes}
     refused = _submit(ctx, run, command, nodes)
     for job_id in command.stop:
@@ -175,6 +178,20 @@ def advance_run(ctx: Context, command: commands.AdvanceRun) -> Answer:
     told = [{"key": node.key, "status": node.status} for node in list(nodes.values())[:_TOLD]]
     _tell(ctx, EventKind.RUN_FINISHED if moved.is_ended else EventKind.RUN_ADVANCED, moved, nodes=told)
     return {"refused": refused, "version": moved.version}
+
+
+def _check_reused(ctx: Context, command: commands.AdvanceRun) -> None:
+    """A run whose result was found may have been deleted before its use was stored, which would have kept it."""
+    gone = _gone(ctx, {node.cache_run_id for node in command.nodes if node.cache_run_id is not None})
+    if gone:
+        raise Stale(f"run[{min(gone)}], whose result was to be used again, was deleted meanwhile; look again")
+
+
+def _gone(ctx: Context, ids: set[RunId]) -> set[RunId]:
+    """Which of these runs do not exist any more."""
+    return {
+        run_id for run_id in ids if not ctx.uow.runs.page(RunFilter(ids=frozenset({run_id})), PageRequest(limit=1)).rows
+    }
 
 
 def _without_texts(ctx: Context, run_id: RunId) -> Run:

@@ -59,7 +59,7 @@ class Admission:
         self._intake = intake
         self._clock = clock
         self._host_note = host_note
-        """Said in the message of every admitted job: what its runtime does with ``image``."""
+        """Said to every admitted job that names an image: what its runtime does with it."""
         self._ledger = Ledger()
         self._pace = Pace()
 
@@ -95,9 +95,11 @@ class Admission:
         elif job.spec.elastic is not None:
             self._pace.changed()
 
-    def tick(self) -> None:
+    def tick(self) -> float | None:
         """Some decisions wait for a moment and not for an event: a back-off that ends, a size that has settled."""
         self._decide()
+        wake_at = self._pace.wake_at
+        return None if wake_at is None else wake_at - self._clock.now().timestamp()
 
     def _decide(self) -> None:
         """A job that changed since the ledger heard of it is refused; its own event puts the ledger right."""
@@ -128,7 +130,7 @@ class Admission:
                 id=reservation.job_id, spots=reservation.spots, message=reservation.reason.sentence
             )
         for admission in decisions.admissions:
-            asked[admission.job_id] = AdmitJob(id=admission.job_id, spots=admission.spots, message=self._host_note)
+            asked[admission.job_id] = AdmitJob(id=admission.job_id, spots=admission.spots, image_note=self._host_note)
         for resize in decisions.resizes:
             if resize.in_favour_of is None:
                 asked[resize.job_id] = _resize(resize)

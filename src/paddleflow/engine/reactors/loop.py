@@ -19,6 +19,7 @@ from paddleflow.engine.lease import Lease
 log = logging.getLogger(__name__)
 
 _BATCH = 1000
+_BREATH_S = 0.05
 
 
 class Reactor(Protocol):
@@ -32,8 +33,9 @@ class Reactor(Protocol):
 
     def react(self, events: Sequence[Event]) -> None: ...
 
-    def tick(self) -> None:
-        """Called at least every few seconds: retry what could not be done before."""
+    def tick(self) -> float | None:
+        """Called at least every few seconds: do what time brings, retry what could not be done before. The seconds
+        until something is to be done, if that is known: the next tick comes no later."""
         ...
 
 
@@ -95,8 +97,11 @@ class ReactorThread:
                 if heard:
                     self._reactor.react(heard)
             else:
-                self._reactor.tick()
-                self._wake.wait(self._idle_s)
+                self._wake.wait(self._rest_s(self._reactor.tick()))
+
+    def _rest_s(self, due_in_s: float | None) -> float:
+        """What is overdue is tried again soon, but not in a busy loop: it may be overdue because it cannot be done."""
+        return self._idle_s if due_in_s is None else min(self._idle_s, max(_BREATH_S, due_in_s))
 
 
 def release_quietly(lease: Lease) -> None:

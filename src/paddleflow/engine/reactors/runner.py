@@ -203,12 +203,13 @@ class Runner:
             except NotFound:
                 self._forget(run_id)  # deleted meanwhile
                 return
-            except PaddleFlowError:
-                raise
+            except Unavailable:
+                raise  # an outage concerns every run; anything else is this one's own
             except Exception as error:
                 log.exception("run %s met a defect of this product and is ended", run_id)
-                nodes = tuple(course.progress.nodes.values())
                 self._forget(run_id)
+                with self._store.read() as view:
+                    nodes = view.runs.nodes(run_id)
                 self._give_up(run_id, course.version, nodes, f"internal error: {type(error).__name__}: {error}")
                 return
 
@@ -250,7 +251,8 @@ class Runner:
     # Asking the world.
 
     def _ask(self, course: _Course, run_id: RunId, question: Prepare | Fetch) -> None:
-        self._workers.submit(self._answer, course, run_id, question)
+        if self._courses.get(run_id) is course:  # else: read anew since, or over; preparing would touch its files
+            self._workers.submit(self._answer, course, run_id, question)
 
     def _answer(self, course: _Course, run_id: RunId, question: Prepare | Fetch) -> None:
         """In a worker thread: the answer, or why there is none."""

@@ -73,7 +73,7 @@ class Timekeeper:
         if finished and self._waiting:
             self._go_on(finished)
 
-    def tick(self) -> None:
+    def tick(self) -> float | None:
         now = self._clock.now()
         ready = []
         while self._heap and self._heap[0][0] <= now:
@@ -84,6 +84,7 @@ class Timekeeper:
         # One look each: a schedule with more due than is dealt with in one go comes again at the next tick.
         for schedule_id in ready:
             self._deal_with(schedule_id)
+        return (self._heap[0][0] - now).total_seconds() if self._heap else None
 
     def _watch(self, schedules: Iterable[Schedule]) -> None:
         for schedule in schedules:

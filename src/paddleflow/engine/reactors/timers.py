@@ -53,7 +53,7 @@ class Timers:
             if due is not None:
                 heappush(self._due, (due, job.id))
 
-    def tick(self) -> None:
+    def tick(self) -> float | None:
         now = self._clock.now()
         while self._due and self._due[0][0] <= now:
             _, job_id = heappop(self._due)
@@ -62,6 +62,7 @@ class Timers:
             self._next_sweep = now + _EVERY
             with self._store.write() as uow:
                 uow.receipts.delete_before(now - _RECEIPT_LIFE)
+        return (self._due[0][0] - now).total_seconds() if self._due else None
 
     def _look_at(self, job_id: JobId, now: datetime) -> None:
         with self._store.read() as view:

@@ -27,9 +27,11 @@ _SCHEDULES = Listed[Schedule]("scheduleList", schedule_answer)
 _RUNS = Listed[Run]("runList", run_brief_answer)
 
 
-@routes.add("POST", "/schedule", Access.LOGIN, answer=ScheduleIdAnswer, status=201)
+@routes.add("POST", "/schedule", Access.LOGIN, answer=ScheduleIdAnswer, status=201, prepares=True)
 def create_schedule(call: Call, body: CreateScheduleRequest) -> Response:
-    return reply(call.submit(body.to_command(), create=True), status=201)
+    command = body.to_command()
+    call.services.pipelines.check_runs_by_itself(call.actor, command)
+    return reply(call.submit(command, create=True), status=201)
 
 
 @routes.add(

@@ -1,0 +1,1 @@
+"""Exported pipelines in the engines they are exported to."""
