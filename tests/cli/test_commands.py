@@ -409,7 +409,7 @@ Options:
 Commands:
   job         submit, watch and manage jobs
   run         run pipelines, watch and manage their runs
-  pipeline    keep pipelines and their versions, export them
+  pipeline    keep pipelines on the server, or export them
   schedule    run pipelines at set times
   queue       manage queues and who may use them
   flavour     manage flavours, named amounts of resources

@@ -163,3 +163,16 @@ def test_export_of_what_is_wrong(file: Path, capsys: pytest.CaptureFixture[str])
     code, out, err = check(capsys, "pipeline", "export", "--to", "argo", str(file))
     assert (code, out) == (1, "")
     assert "has 1 problem" in err
+
+
+def test_export_takes_the_filesystem_and_the_image_from_the_command_line(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text("name: demo\nentry_points:\n  a: {command: 'echo a > {{out}}', artifacts: {output: [out]}}\n")
+    code, out, err = check(capsys, "pipeline", "export", "--to", "argo", str(file))
+    assert (code, out, "no Fs mounted" in err) == (1, "", True)
+    words = ("-f", "shelf", "-de", "busybox:1.36")
+    code, out, err = check(capsys, "pipeline", "export", "--to", "argo", *words, str(file))
+    assert (code, err) == (0, "")
+    assert "claimName: shelf" in out
+    assert "image: busybox:1.36" in out

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from paddleflow.cli.main import cli
 from paddleflow.documents import load
@@ -28,6 +29,7 @@ from tests.sdk.run_answers import (
     SCHEDULE,
     VERSION,
     brief_json,
+    dag_json,
     run_json,
     step_json,
     timed_json,
@@ -107,7 +109,7 @@ def test_success_line(
         ("run list", "/run", {"runList": []}, "no run found "),
         ("run listcache", "/runCache", {"runCacheList": []}, "no cache found "),
         ("run listartifact", "/artifact", {"artifactEventList": []}, "no artifact found "),
-        ("run artifacts run-1", "/artifact", {"artifactEventList": []}, "no artifact found "),
+        ("run artifacts run-000001", RUN, run_json(), "no artifact found "),
         ("pipeline list", "/pipeline", {"pipelineList": []}, "no pipeline found "),
         ("schedule list", "/schedule", {"scheduleList": []}, "no schedule found "),
     ],
@@ -163,6 +165,14 @@ def test_options_are_those_scripts_use(line: str, options: str) -> None:
     assert " ".join(option for param in found.params for option in param.opts) == options
 
 
+@pytest.mark.parametrize("group", ["run", "pipeline", "schedule"])
+def test_every_command_says_what_it_does_in_one_line(group: str) -> None:
+    shown = CliRunner().invoke(cli, [group, "--help"], terminal_width=80).output
+    listed = shown.split("Commands:\n")[1].splitlines()
+    assert [line for line in listed if line.endswith("...") or not line[2:].strip()] == []
+    assert [line for line in listed if line.startswith("    ")] == [], "each on one line"
+
+
 def test_create_sends_the_local_file_and_what_was_said(
     server: RecordedServer, paddleflow: Paddleflow, tmp_path: Path
 ) -> None:
@@ -180,7 +190,9 @@ def test_create_sends_the_local_file_and_what_was_said(
         "dockerEnv": "img",
         "runYamlRaw": base64.b64encode(b"name: demo\n").decode(),
     }
-    assert paddleflow("run", "create", "-p", "nonsense")[0] == 2
+    assert paddleflow("run", "create", "-f", "data", "-p", "nonsense")[0] == 2
+    code, _, err = paddleflow("run", "create", "-yp", "run.yaml")
+    assert (code, "say what to run: -yr FILE" in err) == (2, True), "on which filesystem that file is was not said"
 
 
 def test_dry_run_shows_what_the_server_makes_of_it(server: RecordedServer, paddleflow: Paddleflow) -> None:
@@ -290,8 +302,7 @@ def test_cache_and_artifacts(server: RecordedServer, paddleflow: Paddleflow) -> 
     assert json.loads(paddleflow("--output", "json", "run", "showcache", "cch-000001")[1])[0]["second fp"] == "second"
     row = json.loads(paddleflow("--output", "json", "run", "listartifact", "-t", "output")[1])[0]
     assert (row["type"], row["step"]) == ("output", "load")
-    assert "load" in paddleflow("run", "artifacts", "run-000001")[1]
-    assert "x/out" in paddleflow("run", "artifacts", "run-000001", "x")[1]
+    assert "x/out" in paddleflow("run", "artifacts", "run-000001", "x/")[1]
     lineage = json.loads(paddleflow("--output", "json", "run", "lineage", "data", "x/out")[1])
     assert [(one["use"], one["run id"]) for one in lineage] == [("made by", "run-000001"), ("read by", "run-000002")]
     server.on("GET", "/artifact/lineage", ok({"madeBy": [], "readBy": []}))
@@ -328,6 +339,73 @@ def test_download(server: RecordedServer, paddleflow: Paddleflow, tmp_path: Path
     code, out, _ = paddleflow("run", "download", "run-000001", "x/out", "-o", str(target))
     assert (code, out) == (0, f"x/out download success, written to {target}\n")
     assert target.read_bytes() == b"content"
+
+
+def made_run() -> dict[str, Any]:
+    """One step computed, one loop of two items and one step in a dag reused."""
+
+    def outputs(**paths: str) -> dict[str, Any]:
+        return {"artifacts": {"input": {}, "output": paths}}
+
+    older = {"cacheRunID": "run-000000", "cacheJobID": "job-1"}
+    many = [
+        step_json("many", key=f"many[{at}]", **older, **outputs(piece=f".pipeline/run-000000/demo/many-{at}-a/piece"))
+        for at in range(2)
+    ]
+    train = step_json("train", key="sub.train", **older, **outputs(model=".pipeline/run-000000/demo/train-0-a/model"))
+    load = step_json("load", **outputs(out=".pipeline/run-000001/demo/load-0-a/out"))
+    sub = dag_json("sub", {"train": [train]}, **outputs(best=".pipeline/run-000000/demo/train-0-a/model"))
+    return run_json("succeeded", runtime={"load": [load], "many": many, "sub": [sub]})
+
+
+def test_artifacts_of_a_run_and_who_made_them(server: RecordedServer, paddleflow: Paddleflow) -> None:
+    server.on("GET", RUN, ok(made_run()))
+    listing = [{"path": "x/out", "type": "file", "size": 12, "modifyTime": "2024-01-01 00:00:00"}]
+    server.on("GET", "/artifact/files", ok({"fileList": listing}))
+    listed = json.loads(paddleflow("--output", "json", "run", "artifacts", "run-000001")[1])
+    assert [(row["step"], row["artifact name"], row["made by"], row["create time"]) for row in listed] == [
+        ("load", "out", "run-000001", "2024-01-01 00:00:04"),
+        ("many[0]", "piece", "run-000000", ""),
+        ("many[1]", "piece", "run-000000", ""),
+        ("sub.train", "model", "run-000000", ""),
+    ]
+    assert listed[0]["artifact path"] == ".pipeline/run-000001/demo/load-0-a/out"
+    assert "x/out" in paddleflow("run", "artifacts", "run-000001", "load.out")[1]
+    assert server.asked[-1].query["path"] == ".pipeline/run-000001/demo/load-0-a/out"
+
+
+@pytest.mark.parametrize(
+    ("named", "path"),
+    [
+        ("load.out", ".pipeline/run-000001/demo/load-0-a/out"),
+        ("many[1].piece", ".pipeline/run-000000/demo/many-1-a/piece"),
+        ("sub.best", ".pipeline/run-000000/demo/train-0-a/model"),
+    ],
+)
+def test_artifacts_are_called_by_their_step(
+    server: RecordedServer, paddleflow: Paddleflow, tmp_path: Path, named: str, path: str
+) -> None:
+    server.on("GET", RUN, ok(made_run()))
+    server.on("GET", "/artifact/download", Answer(body=b"content"))
+    server.on("GET", "/artifact/lineage", ok({"madeBy": [ARTIFACT], "readBy": []}))
+    target = tmp_path / "copy"
+    code, out, _ = paddleflow("run", "download", "run-000001", named, "-o", str(target))
+    assert (code, out) == (0, f"{named} download success, written to {target}\n")
+    assert server.asked[-1].query == {"runID": "run-000001", "path": path}
+    assert paddleflow("run", "lineage", "run-000001", named)[0] == 0
+    assert server.asked[-1].query == {"fsname": "data", "path": path, "username": "root"}
+
+
+@pytest.mark.parametrize("command", ["download", "lineage"])
+def test_a_name_that_does_not_say_which_artifact(server: RecordedServer, paddleflow: Paddleflow, command: str) -> None:
+    server.on("GET", RUN, ok(made_run()))
+    code, out, err = paddleflow("run", command, "run-000001", "many.piece")
+    assert (code, out) == (1, "")
+    assert "choose one of many[0].piece, many[1].piece" in err
+    code, out, err = paddleflow("run", command, "run-000001", "load.model")
+    assert (code, out) == (5, "")
+    assert "it has load.out, many[0].piece, many[1].piece, sub.train.model" in err
+    assert not server.calls("GET", f"/artifact/{command}")
 
 
 def test_pipelines(server: RecordedServer, paddleflow: Paddleflow, tmp_path: Path) -> None:
@@ -385,13 +463,15 @@ def test_schedules(server: RecordedServer, paddleflow: Paddleflow) -> None:
     server.on("GET", path, ok({**SCHEDULE, "runs": {"runList": [brief_json()], "nextMarker": "n"}}))
     listed = paddleflow("schedule", "list")[1]
     assert "| schedule id     | name    | desc   | pipeline id   |" in listed
-    assert "| next run time       |" in listed
+    assert "| next run time       | time zone     |\n" in listed, "new columns come last"
+    assert "| 2024-01-02 03:00:00 | Europe/Berlin |\n" in listed
     assert listed.splitlines()[-1] == "marker: m"
     shown = paddleflow("schedule", "show", "schedule-000001")[1]
     assert "run-000001" in shown
     assert shown.splitlines()[-1] == "marker: n"
     whole = json.loads(paddleflow("--output", "json", "schedule", "show", "schedule-000001")[1])[0]
     assert (whole["next run time"], whole["runs"][0]["run id"]) == ("2024-01-02 03:00:00", "run-000001")
+    assert whole["time zone"] == "Europe/Berlin"
     assert json.loads(paddleflow("--output", "json", "schedule", "list")[1])[0]["crontab"] == "0 3 * * *"
 
 
@@ -430,6 +510,9 @@ def test_log_run_prints_every_task(server: RecordedServer, paddleflow: Paddleflo
         ("pipeline show ppl", "/pipeline", {"pipelineList": [PIPELINE]}, "ppl-000001"),
         ("schedule stop s", "/schedule", {"scheduleList": [SCHEDULE]}, "schedule-000001"),
         ("run lineage d", "/fs", {"fsList": [{"name": "data"}, {"name": "other"}]}, "data"),
+        ("run download run-000001 sub", RUN, made_run(), "sub.train.model"),
+        ("run artifacts run-000001 many[1", RUN, made_run(), "many[1].piece"),
+        ("run why-cached run-000001 l", f"{RUN}/timing", timing_json(timed_json("load", 0, 1)), "load"),
     ],
 )
 def test_ids_are_completed_from_the_server(

@@ -71,6 +71,7 @@ def test_a_run_from_create_to_delete(shell: Shell, file: Path, tmp_path: Path) -
     for ended in ("load", "many[0]", "many[2]", "train", "post_process.notify", first):
         assert re.search(rf"^{re.escape(ended)} succeeded", watched.out, re.MULTILINE), watched.out
     assert "steps ended; Run successfully" in watched.err
+    assert watched.out.splitlines()[-1].startswith(f"{first} succeeded"), "what holds all others ends last"
 
     shown = shell.json("run", "show", first)[0]
     runtime = shown["runtime in json"]
@@ -89,6 +90,10 @@ def test_a_run_from_create_to_delete(shell: Shell, file: Path, tmp_path: Path) -
     target = tmp_path / "fetched"
     shell.ok("run", "download", first, path, "-o", str(target))
     assert json.loads(target.read_text()) == [1, 2, 3]
+    again = tmp_path / "again"
+    shell.ok("run", "download", first, "load.out", "-o", str(again))
+    assert again.read_text() == target.read_text()
+    assert shell.ok("run", "lineage", first, "load.out") == shell.ok("run", "lineage", fs, path)
     uses = [(row["use"], row["step"]) for row in shell.json("run", "lineage", fs, path)]
     assert ("made by", "load") in uses
     assert ("read by", "many") in uses
@@ -103,6 +108,11 @@ def test_results_are_used_again_and_said_why(shell: Shell, file: Path, tmp_path:
     first = created(shell.ok("run", "create", "-f", fs, "-yr", str(file), "--wait"))
     second = created(shell.ok("run", "create", "-f", fs, "-yr", str(file), "-w"))
     assert f"as it was in {first}" in shell.ok("run", "why-cached", second, "load")
+    taken = shell.json("run", "artifacts", second)
+    assert [(row["step"], row["artifact name"], row["made by"]) for row in taken] == [("load", "out", first)]
+    target = tmp_path / "taken"
+    shell.ok("run", "download", second, "load.out", "-o", str(target))
+    assert json.loads(target.read_text()) == [1, 2, 3]
     file.write_text(file.read_text().replace("[1, 2, 3]", "[1, 2]"))
     third = created(shell.ok("run", "create", "-f", fs, "-yr", str(file), "-w"))
     told = shell.ok("run", "why-cached", third, "load")

@@ -58,6 +58,26 @@ def test_rows_are_drawn_with_loops_counted() -> None:
     assert {row.path: row.message for row in rows if row.message} == {"many": "exit code 3 see [2Jthe log"}
 
 
+def test_a_row_says_why_all_of_it_was_skipped() -> None:
+    why = "its condition is false"
+    runtime = {
+        "none": [],
+        "off": [step_json("off", "skipped", jobMessage=why)],
+        "some": [step_json("some", key="some[0]"), step_json("some", "skipped", key="some[1]", jobMessage=why)],
+    }
+    nodes = [
+        node_json("none", "skipped"),
+        node_json("off", "skipped"),
+        node_json("some", "succeeded", {"succeeded": 1, "skipped": 1}),
+    ]
+    rows = tree_rows(RunInfo.from_wire(run_json(runtime=runtime, graph=graph_json(nodes))))
+    assert [(row.name, row.message) for row in rows] == [
+        ("none", "the loop has no items, so there is nothing to run"),
+        ("off", why),
+        ("some", ""),
+    ]
+
+
 def test_progress_counts_steps() -> None:
     assert progress(RunInfo.from_wire(wide_run())) == (38, 105)
 
@@ -127,20 +147,40 @@ def test_watch_tells_changes_in_lines(server: RecordedServer, paddleflow: Paddle
         [
             "run-000001 running",
             "load running",
-            f"run-000001 {end}: it is over",
             "load succeeded",
             "b failed: exit code 1",
+            f"run-000001 {end}: it is over",
         ],
     )
-    assert err == f"run-000001 {end} in 9s: 1 of 1 steps ended; it is over\n"
+    hint = ["see what its steps said with: paddleflow log run run-000001"] if end == "failed" else []
+    assert err.splitlines() == [f"run-000001 {end} in 9s: 1 of 1 steps ended; it is over", *hint]
+
+
+def test_what_holds_others_begins_before_them_and_ends_after(server: RecordedServer, paddleflow: Paddleflow) -> None:
+    def run(status: str) -> dict[str, Any]:
+        inner = dag_json("sub.deep", {"a": [step_json("a", status, key="sub.deep.a")], "none": []}, status)
+        runtime = {"sub": [dag_json("sub", {"deep": [inner]}, status)], "empty": []}
+        return run_json(status, runtime=runtime, postProcess={"told": step_json("post_process.told", status)})
+
+    follow(server, run("running"), run("succeeded"))
+    _, out, _ = paddleflow("run", "watch", "run-000001")
+    nothing = "skipped: the loop has no items, so there is nothing to run"
+    begun = ["run-000001", "sub", "sub.deep", "sub.deep.a", "post_process.told"]
+    assert out.splitlines() == [
+        *(f"{key} running" for key in begun[:4]),
+        f"sub.deep.none[] {nothing}",
+        f"empty[] {nothing}",
+        "post_process.told running",
+        *(f"{key} succeeded" for key in ("sub.deep.a", "sub.deep", "sub", "post_process.told", "run-000001")),
+    ]
 
 
 def test_watch_as_json_lines(server: RecordedServer, paddleflow: Paddleflow) -> None:
     follow(server, run_json("succeeded"))
     _, out, _ = paddleflow("--output", "json", "run", "watch", "run-000001")
     assert [json.loads(line) for line in out.splitlines()] == [
-        {"key": "run-000001", "status": "succeeded", "message": ""},
         {"key": "load", "status": "succeeded", "message": ""},
+        {"key": "run-000001", "status": "succeeded", "message": ""},
     ]
 
 
@@ -153,7 +193,7 @@ def test_create_and_wait(server: RecordedServer, paddleflow: Paddleflow) -> None
     assert err.splitlines()[:2] == ["run-000001 pending", "run-000001 running"]
     follow(server, run_json("succeeded"))
     code, out, _ = paddleflow("run", "create", "-f", "data", "--watch")
-    assert (code, out) == (0, said + "run-000001 succeeded\nload succeeded\n")
+    assert (code, out) == (0, said + "load succeeded\nrun-000001 succeeded\n")
 
 
 def test_watch_of_nothing(paddleflow: Paddleflow, server: RecordedServer, tmp_path: Path) -> None:

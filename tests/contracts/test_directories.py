@@ -18,14 +18,15 @@ from typing import Any
 
 import pytest
 
-from paddleflow.adapters import directories
-from paddleflow.adapters.directories import DirectoryFiles
+from paddleflow.adapters.directories import DirectoryFiles, digests
 from paddleflow.domain.errors import DiskFull, Invalid, NotFound, PaddleFlowError, Unavailable
 from paddleflow.domain.filesystems import Filesystem
+from paddleflow.ports.files import Wanted
 from tests.contracts import samples
 from tests.contracts.files_contract import FilesContract, MakeDirectory, Write
 
 DEEP = 2_000
+DIGEST_FILE = "paddleflow.adapters.directories.files.digest_file"
 
 
 @pytest.fixture
@@ -349,13 +350,12 @@ def test_a_digest_is_remembered_once_its_file_is_old_enough(
     fs: Filesystem, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[object] = []
-    really_digest = hashlib.file_digest
 
-    def counting(file: Any, algorithm: str) -> Any:
-        read.append(file)
-        return really_digest(file, algorithm)
+    def counting(fd: int, is_wanted: Wanted) -> bytes:
+        read.append(fd)
+        return digests.digest_file(fd, is_wanted)
 
-    monkeypatch.setattr(hashlib, "file_digest", counting)
+    monkeypatch.setattr(DIGEST_FILE, counting)
     (root / "file").write_bytes(b"1111")
     written = os.stat(root / "file").st_ctime_ns
     now = [written + 1_900_000_000]
@@ -380,23 +380,21 @@ def test_a_digest_is_remembered_once_its_file_is_old_enough(
 def test_a_file_that_changes_while_it_is_read_is_not_remembered(
     fs: Filesystem, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really_digest = hashlib.file_digest
-
-    def rewriting(file: Any, algorithm: str) -> Any:
-        digest = really_digest(file, algorithm)
+    def rewriting(fd: int, is_wanted: Wanted) -> bytes:
+        digest = digests.digest_file(fd, is_wanted)
         (root / "file").write_bytes(b"22222")
         return digest
 
     (root / "file").write_bytes(b"1111")
     files = DirectoryFiles(now_ns=lambda: 2**62)
     with monkeypatch.context() as patch:
-        patch.setattr(hashlib, "file_digest", rewriting)
+        patch.setattr(DIGEST_FILE, rewriting)
         files.digest(fs, "file")
     assert files.digest(fs, "file") == hashlib.sha256(b"22222").hexdigest()
 
 
 def test_only_so_many_digests_are_remembered(fs: Filesystem, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directories, "_REMEMBERED", 3)
+    monkeypatch.setattr(digests, "_REMEMBERED", 3)
     files = DirectoryFiles(now_ns=lambda: 2**62)
     for n in range(10):
         (root / f"{n}").write_bytes(b"%d" % n)
@@ -565,3 +563,58 @@ def test_a_name_that_is_no_text_can_be_told(files: DirectoryFiles, fs: Filesyste
     assert r"[pipe\xff]" in caught.value.message
     with pytest.raises(NotFound, match=r"none\\xff"):
         files.entry(fs, os.fsdecode(b"none\xff"))
+
+
+def test_directories_that_their_owner_has_locked_are_removed(files: DirectoryFiles, secret: Path) -> None:
+    """Programs leave read-only trees behind; a deleted run must not stay for ever because of them."""
+    with tempfile.TemporaryDirectory(prefix="pf-directories-") as place:
+        root = Path(place)
+        (root / "tree/hidden/inner").mkdir(parents=True)
+        (root / "tree/hidden/inner/file").write_bytes(b"1")
+        (root / "tree/out").symlink_to(secret.parent)
+        tree = [root / "tree/hidden/inner", root / "tree/hidden", root / "tree"]
+        with as_an_ordinary_user(root, *tree):
+            for path, mode in zip(tree, (0o555, 0, 0o500), strict=True):
+                path.chmod(mode)
+            files.remove(samples.filesystem(type="local", sub_path=place), "tree")
+            assert os.listdir(root) == []
+    assert secret.exists()
+
+
+def test_a_digest_that_nobody_wants_any_more_is_given_up(files: DirectoryFiles, fs: Filesystem, root: Path) -> None:
+    (root / "d").mkdir()
+    with (root / "d/huge").open("wb") as file:
+        file.truncate(1 << 40)
+    asked = 0
+
+    def is_wanted() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked < 3
+
+    before = open_descriptors()
+    for path in ("d/huge", "d"):
+        asked = 0
+        with pytest.raises(Unavailable, match="nobody"):
+            files.digest(fs, path, is_wanted)
+        assert asked == 3
+    assert open_descriptors() == before
+
+
+def test_a_removal_that_nobody_wants_any_more_is_given_up_and_can_be_taken_up(
+    files: DirectoryFiles, fs: Filesystem, root: Path
+) -> None:
+    for number in range(10):
+        (root / "d" / str(number)).mkdir(parents=True)
+    asked = 0
+
+    def is_wanted() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked < 6
+
+    with pytest.raises(Unavailable, match="in part"):
+        files.remove(fs, "d", is_wanted)
+    assert 0 < len(os.listdir(root / "d")) < 10
+    files.remove(fs, "d")
+    assert os.listdir(root) == []

@@ -11,7 +11,7 @@ import pytest
 from paddleflow.common.exception import PaddleFlowSDKException
 from paddleflow.documents import load
 from paddleflow.pipeline import DAG, ContainerStep, Pipeline
-from paddleflow.pipeline.profile import read_profile
+from paddleflow.sdk.profile import find_profile
 from tests.sdk.recorded_server import RecordedServer, ok, running
 
 
@@ -100,11 +100,25 @@ def test_a_wrong_configuration(tmp_path: Path, text: str | None, words: str) -> 
 
 def test_without_a_file_it_is_the_server_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    profile = read_profile(None)
+    monkeypatch.delenv("PADDLEFLOW_PF_CONFIG", raising=False)
+    profile = find_profile()
     assert (profile.host, profile.port, profile.user) == ("127.0.0.1", 8999, "root")
     assert "password" not in repr(profile)
     (tmp_path / ".paddleflow").mkdir()
     (tmp_path / ".paddleflow" / "paddleflow.ini").write_text(
         "[user]\nname=x\npassword=y\n[server]\npaddleflow_server_host=h\n"
     )
-    assert (read_profile(None).host, read_profile(None).port) == ("h", 8999)
+    assert (find_profile().host, find_profile().port) == ("h", 8999)
+
+
+def test_the_file_is_that_of_the_environment_as_for_the_command_line(
+    server: RecordedServer, config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.on("POST", "/run", ok({"runID": "run-000001"}, 201))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PADDLEFLOW_PF_CONFIG", config)
+    assert pipeline().run() == (True, "run-000001")
+    (login,) = server.calls("POST", "/login")
+    assert login.body["username"] == "maria"
+    with pytest.raises(PaddleFlowSDKException, match="no config file"):
+        pipeline().run(str(tmp_path / "another.ini"))

@@ -201,7 +201,7 @@ SCHEDULE = {
     "username": "root",
     "fsConfig": {"username": "root"},
     "crontab": "0 3 * * *",
-    "timeZone": "UTC",
+    "timeZone": "Europe/Berlin",
     "options": {"catchup": False, "expireInterval": 0, "concurrency": 1, "concurrencyPolicy": "skip"},
     "startTime": "",
     "endTime": "",

@@ -7,6 +7,7 @@ import inspect
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -459,3 +460,37 @@ def test_statistics(server: RecordedServer, client: Client) -> None:
     _, detail, truncated = client.get_statistics_detail("job-1", start=1, step=60)
     assert truncated
     assert detail.result[0].task_info[0].values == [[1, 2]]
+
+
+def test_a_client_of_the_config_file(server: RecordedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(name: str, user: str) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(
+            f"[user]\nname = {user}\npassword = 50%off\n"
+            f"[server]\npaddleflow_server_host = 127.0.0.1\npaddleflow_server_port = {server.port}\n"
+        )
+        return path
+
+    server.on("GET", "/version", ok({"gitVersion": "1"}))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("PADDLEFLOW_PF_CONFIG", raising=False)
+    write(".paddleflow/paddleflow.ini", "home")
+    named, of_environment = write("named.ini", "named"), write("environment.ini", "environment")
+    with Client.from_config(named) as client:
+        assert client.username == "named"
+        client.get_version()
+    with Client.from_config() as client:
+        assert client.username == "home"
+    monkeypatch.setenv("PADDLEFLOW_PF_CONFIG", str(of_environment))
+    with Client.from_config() as client:
+        assert client.username == "environment"
+    with Client.from_config("~/named.ini") as client:
+        assert client.username == "named", "what is said here goes before the environment"
+    assert [one.body["password"] for one in server.calls("POST", "/login")] == ["50%off"] * 4
+    with pytest.raises(PaddleFlowSDKException) as caught:
+        Client.from_config(tmp_path / "none.ini")
+    assert caught.value.get_code() == "InvalidConfig"
+    server.on("POST", "/login", error(400, "AuthFailed", "no"))
+    with pytest.raises(UnauthenticatedError):
+        Client.from_config()

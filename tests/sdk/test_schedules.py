@@ -76,6 +76,7 @@ def test_reading_stopping_and_deleting(server: RecordedServer, client: Client) -
     server.on("DELETE", path, ok())
     _, listed = client.list_schedule(ppl_filter="ppl-000001")
     (one,) = listed["scheduleList"]
+    assert one.time_zone == "Europe/Berlin"
     assert (one.next_run_time, one.options["concurrencyPolicy"], listed["nextMarker"]) == (
         "2024-01-02 03:00:00",
         "skip",

@@ -624,3 +624,22 @@ def test_a_pipeline_may_be_kept_without_naming_its_filesystem(platform: InMemory
     platform.desk.create_run(ROOT_ACTOR, request)
     with pytest.raises(Invalid, match="no Fs mounted"):
         platform.desk.create_run(ROOT_ACTOR, RunRequest(pipeline_id=PipelineId(str(answer["pipelineID"]))))
+
+
+def test_whoever_reads_all_pieces_of_a_loop_is_named_by_each(platform: InMemoryPlatform) -> None:
+    run = platform.start_run(
+        """
+name: pieces
+entry_points:
+  make: {command: "echo > {{data}}", loop_argument: [1, 2], artifacts: {output: [data]}}
+  all:
+    command: "cat {{data}}"
+    deps: make
+    artifacts: {input: {data: "{{make.data}}"}}
+fs_options: {main_fs: {name: main}}
+"""
+    )
+    for key in ("make[0]", "make[1]"):
+        platform.end_step(run, key)
+    path = platform.node(run, "make[1]").outputs["data"]
+    assert [event.step for event in platform.runs.lineage(ROOT_ACTOR, "", "main", path).read_by] == ["all"]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from paddleflow import Client
 from paddleflow.pipeline import Artifact, ContainerStep, FSOptions, MainFS, Pipeline
-from paddleflow.pipeline.profile import read_profile
 
 WRITE = """\
 echo "run {{PF_RUN_ID}} of {{PF_USER_NAME}}" > {{entry}}
@@ -27,9 +26,7 @@ def schedule() -> None:
 
 def start(pipeline: Pipeline, crontab: str) -> str:
     """Store the pipeline, as a new version if it is known already, and schedule it; the id of the schedule."""
-    profile = read_profile(None)
-    with Client(profile.host, profile.user, profile.password, profile.port) as client:
-        client.login(profile.user, profile.password)
+    with Client.from_config() as client:
         _, known = client.list_pipeline(name_filter=pipeline.name)
         if known["pipelineList"]:
             _, stored = pipeline.update(known["pipelineList"][0].pipeline_id)

@@ -48,6 +48,23 @@ def run_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     return _names(ctx, incomplete, lambda client: [one.run_id for one in client.list_run(maxsize=_LIMIT)[1]["runList"]])
 
 
+def step_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Of the run named before it."""
+
+    def ask(client: Client) -> Iterable[str]:
+        _, timing = client.run_timing(ctx.params.get("run_id") or "")
+        return [step["key"] for step in timing["steps"] if step["type"] == "step"]
+
+    return _names(ctx, incomplete, ask)
+
+
+def output_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """``STEP.ARTIFACT`` of the run named before it."""
+    return _names(
+        ctx, incomplete, lambda client: [one.name for one in client.run_outputs(ctx.params.get("run_id") or "")[1]]
+    )
+
+
 def pipeline_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     return _names(
         ctx,

@@ -24,7 +24,7 @@ _COMMANDS = "paddleflow.cli.commands"
 _TABLE = {
     "job": LazyCommand(f"{_COMMANDS}.job", "job", "submit, watch and manage jobs"),
     "run": LazyCommand(f"{_COMMANDS}.run", "run", "run pipelines, watch and manage their runs"),
-    "pipeline": LazyCommand(f"{_COMMANDS}.pipeline", "pipeline", "keep pipelines and their versions, export them"),
+    "pipeline": LazyCommand(f"{_COMMANDS}.pipeline", "pipeline", "keep pipelines on the server, or export them"),
     "schedule": LazyCommand(f"{_COMMANDS}.schedule", "schedule", "run pipelines at set times"),
     "queue": LazyCommand(f"{_COMMANDS}.queue", "queue", "manage queues and who may use them"),
     "flavour": LazyCommand(f"{_COMMANDS}.flavour", "flavour", "manage flavours, named amounts of resources"),

@@ -17,9 +17,17 @@ from paddleflow.sdk.run_views import DagInfo
 if TYPE_CHECKING:
     from paddleflow.sdk.run_views import RunInfo, View
 
-_ITEM = re.compile(r"\[-?\d+\]")
-_TOLD_OF = (NodeStatus.FAILED, NodeStatus.TERMINATED, NodeStatus.TERMINATING, NodeStatus.PENDING)
-"""Whose messages are shown in a row, the first of these that has one: why something failed, was stopped, or waits."""
+_ITEM = re.compile(r"\[\d*\]")
+_TOLD_OF = (
+    NodeStatus.FAILED,
+    NodeStatus.TERMINATED,
+    NodeStatus.TERMINATING,
+    NodeStatus.PENDING,
+    NodeStatus.SKIPPED,
+)
+"""Whose messages are shown in a row, the first of these that has one: why something failed, was stopped, waits, or was
+not needed."""
+_NO_ITEMS = "the loop has no items, so there is nothing to run"
 _TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
@@ -94,26 +102,33 @@ def _counter(items: Mapping[str, int]) -> str:
 def _messages(run: RunInfo) -> dict[str, str]:
     """Path of a node → what its loudest item has to say."""
     best: dict[str, tuple[int, str]] = {}
+    skipped = {node["id"] for node in run.graph.get("nodes", []) if node["status"] == NodeStatus.SKIPPED}
     for change in states(run).values():
-        if change.message and change.status in _TOLD_OF:
-            path = _ITEM.sub("", change.key)
+        path = _ITEM.sub("", change.key)
+        # Why single items were skipped is no news of a loop in which others were not.
+        is_told = change.status in _TOLD_OF and (change.status != NodeStatus.SKIPPED or path in skipped)
+        if change.message and is_told:
             told = _TOLD_OF.index(NodeStatus(change.status)), change.message
             best[path] = min(best.get(path, told), told, key=lambda one: one[0])
     return {path: message for path, (_, message) in best.items()}
 
 
 def states(run: RunInfo) -> dict[str, Change]:
-    """Every node that has a state, by its key."""
-    found = {view.key: _change(view) for view in _all(run.runtime)}
+    """Every node that has a state, by its key. A dag begins before the nodes in it and ends after them."""
+    found = {change.key: change for change in _states("", run.runtime)}
     return found | {view.key: _change(view) for view in run.post_process.values()}
 
 
-def _all(views: Mapping[str, list[View]]) -> Iterator[View]:
-    for listed in views.values():
+def _states(around: str, views: Mapping[str, list[View]]) -> Iterator[Change]:
+    for name, listed in views.items():
+        if not listed:
+            yield Change(key=f"{around}{name}[]", status=NodeStatus.SKIPPED, message=_NO_ITEMS)
         for view in listed:
-            yield view
-            if isinstance(view, DagInfo):
-                yield from _all(view.entry_points)
+            if not isinstance(view, DagInfo):
+                yield _change(view)
+                continue
+            inside = _states(f"{view.key}.", view.entry_points)
+            yield from (*inside, _change(view)) if view.status in NODE_ENDED else (_change(view), *inside)
 
 
 def _change(view: View) -> Change:

@@ -222,6 +222,8 @@ class ArtifactEvent:
     job_id: JobId
     use: ArtifactUse
     name: str
+    piece: int = 0
+    """Of an input that a loop made: which of its items."""
     meta: str = ""
     created_at: datetime
     updated_at: datetime

@@ -17,7 +17,7 @@ from paddleflow.domain.runs import CacheEntry, Fingerprint
 from paddleflow.planning.fingerprint import seal
 from paddleflow.planning.moves import Fetch, Fetched, Prepare, Prepared, RunFacts
 from paddleflow.ports.clock import Clock
-from paddleflow.ports.files import Files
+from paddleflow.ports.files import Files, Wanted, always
 from paddleflow.ports.store import Store
 
 _FETCHED_TOGETHER = 16 * 1024 * 1024
@@ -49,11 +49,12 @@ class RunWork:
             contents[name] = tuple(texts)
         return Fetched(key=wanted.key, contents=contents)
 
-    def prepare(self, facts: RunFacts, wanted: Prepare) -> Prepared:
+    def prepare(self, facts: RunFacts, wanted: Prepare, is_wanted: Wanted = always) -> Prepared:
+        """Raises Unavailable like ``fetch``, and when the answer is not wanted any more."""
         try:
-            fingerprint = None if wanted.identity is None else self._fingerprint(facts, wanted)
+            fingerprint = None if wanted.identity is None else self._fingerprint(facts, wanted, is_wanted)
             hit = None if fingerprint is None else self._earlier(facts, fingerprint)
-            if hit is None:
+            if hit is None and is_wanted():
                 for path in wanted.outputs:
                     self._files.make_way(self._main(facts), path)
         except Unavailable:
@@ -62,26 +63,28 @@ class RunWork:
             return Prepared(key=wanted.key, error=error.message)
         return Prepared(key=wanted.key, fingerprint=fingerprint, hit=hit)
 
-    def clear(self, fs_id: FilesystemId, path: str) -> None:
+    def clear(self, fs_id: FilesystemId, path: str, is_wanted: Wanted = always) -> None:
         """Remove what a deleted run left. A filesystem that is gone took it along."""
         with self._store.read() as view:
             filesystem = view.filesystems.find(fs_id)
         if filesystem is not None and path:
-            self._files.remove(filesystem, path)
+            self._files.remove(filesystem, path, is_wanted)
 
-    def _fingerprint(self, facts: RunFacts, wanted: Prepare) -> Fingerprint:
+    def _fingerprint(self, facts: RunFacts, wanted: Prepare, is_wanted: Wanted) -> Fingerprint:
         contents = {}
         for name, paths in wanted.inputs.items():
-            contents[f"inputs.{name}"] = self._digest_of(self._main(facts), paths, f"input artifact [{name}]")
+            what = f"input artifact [{name}]"
+            contents[f"inputs.{name}"] = self._digest_of(self._main(facts), paths, what, is_wanted)
         for scope in wanted.scopes:
             filesystem = self._named(facts, scope.fs_name)
             label = f"fs_scope.{scope.fs_name}:{scope.path or '/'}"
-            contents[label] = self._digest_of(filesystem, (scope.path,), f"path [{scope.path or '/'}] in fs_scope")
+            what = f"path [{scope.path or '/'}] in fs_scope"
+            contents[label] = self._digest_of(filesystem, (scope.path,), what, is_wanted)
         return seal(wanted.identity or {}, contents)
 
-    def _digest_of(self, filesystem: Filesystem, paths: Sequence[str], what: str) -> str:
+    def _digest_of(self, filesystem: Filesystem, paths: Sequence[str], what: str, is_wanted: Wanted) -> str:
         try:
-            digests = [self._files.digest(filesystem, path) for path in paths]
+            digests = [self._files.digest(filesystem, path, is_wanted) for path in paths]
         except NotFound as error:
             raise NotFound(f"{what} of fs[{filesystem.name}] cannot be read: {error.message}") from error
         return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()

@@ -20,7 +20,6 @@ from paddleflow.pipeline.components import DAG, Component, Step
 from paddleflow.pipeline.failures import dsl_error
 from paddleflow.pipeline.mappings import EnvDict
 from paddleflow.pipeline.options import CacheOptions, FailureOptions, FSOptions
-from paddleflow.pipeline.profile import read_profile
 
 if TYPE_CHECKING:
     from paddleflow.sdk.client import Client
@@ -178,10 +177,7 @@ class Pipeline:
     def _client(self, config: str | Path | None) -> Client:
         from paddleflow.sdk.client import Client  # noqa: PLC0415 - building pipelines does not need it
 
-        profile = read_profile(config)
-        client = Client(profile.host, profile.user, profile.password, profile.port)
-        client.login(profile.user, profile.password)
-        return client
+        return Client.from_config(config)
 
 
 def _full_names(components: Mapping[str, Component], around: str) -> Iterable[str]:

@@ -87,11 +87,13 @@ def artifact_events(progress: Progress, row: RunNode, use: ArtifactUse, now: dat
             job_id=row.job_id,
             use=use,
             name=name,
+            piece=piece,
             created_at=now,
             updated_at=now,
         )
-        for name, path in paths.items()
-        if path  # a loop without items has made nothing
+        for name, joined in paths.items()
+        # A loop without items has made nothing.
+        for piece, path in enumerate(separate(joined, progress.plan.main_fs))
     ]
 
 

@@ -7,12 +7,19 @@ was asked for (a directory where a file is read, a link), TooLarge over a limit,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from paddleflow.domain.filesystems import Filesystem
+
+Wanted: TypeAlias = Callable[[], bool]
+"""Asked now and then during long work: does anybody still wait for it?"""
+
+
+def always() -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +53,16 @@ class Files(Protocol):
         """Everything at and below a path, parents before what they hold, sorted by name; links are not followed."""
         ...
 
-    def digest(self, fs: Filesystem, path: str) -> str:
+    def digest(self, fs: Filesystem, path: str, is_wanted: Wanted = always) -> str:
         """Of the content: equal for equal files, or for directories of equal names and contents, whenever they were
         written. A link counts as the text it holds. Directories of runs (``.pipeline``) inside do not count: else
-        a fingerprint of a filesystem would change with every run on it."""
+        a fingerprint of a filesystem would change with every run on it. Unavailable when it is not wanted any more."""
         ...
 
     def make_way(self, fs: Filesystem, path: str) -> None:
         """Remove what is at the path, if anything, and make its parent directories."""
         ...
 
-    def remove(self, fs: Filesystem, path: str) -> None:
-        """A file or a whole tree; nothing there is no error."""
+    def remove(self, fs: Filesystem, path: str, is_wanted: Wanted = always) -> None:
+        """A file or a whole tree; nothing there is no error. Unavailable when it is not wanted any more."""
         ...

@@ -266,7 +266,7 @@ class CacheEntries(Protocol):
 
 class Artifacts(Protocol):
     def add(self, events: Sequence[ArtifactEvent]) -> None:
-        """One that is there already (same run, job, use and name) is replaced."""
+        """One that is there already (same run, job, use, name and piece) is replaced."""
         ...
 
     def page(self, where: ArtifactFilter, request: PageRequest) -> Page[ArtifactEvent]: ...

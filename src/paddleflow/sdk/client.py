@@ -5,12 +5,16 @@ Every method returns a tuple whose first item is True; what fails raises ``Paddl
 
 from __future__ import annotations
 
+import os
+from typing import Self
+
 from paddleflow.sdk.artifacts import ArtifactCalls
 from paddleflow.sdk.clusters import ClusterCalls
 from paddleflow.sdk.filesystems import FilesystemCalls
 from paddleflow.sdk.flavours import FlavourCalls
 from paddleflow.sdk.logs import LogCalls
 from paddleflow.sdk.pipelines import PipelineCalls
+from paddleflow.sdk.profile import find_profile
 from paddleflow.sdk.queues import QueueCalls
 from paddleflow.sdk.replays import ReplayCalls
 from paddleflow.sdk.runs import RunCalls
@@ -33,4 +37,20 @@ class Client(
     StatisticsCalls,
     ReplayCalls,
 ):
-    """A client of one PaddleFlow server. Call ``login`` before anything else."""
+    """A client of one PaddleFlow server. Call ``login`` before anything else; ``from_config`` has done so."""
+
+    @classmethod
+    def from_config(cls, path: str | os.PathLike[str] | None = None) -> Self:
+        """A logged-in client of the server in the command line's ini file, with the user and password in it.
+
+        Without ``path`` it is the file the command line would use: that of ``PADDLEFLOW_PF_CONFIG``, or
+        ``~/.paddleflow/paddleflow.ini``.
+        """
+        profile = find_profile(path)
+        client = cls(profile.host, profile.user, profile.password, profile.port)
+        try:
+            client.login(profile.user, profile.password)
+        except BaseException:
+            client.close()
+            raise
+        return client

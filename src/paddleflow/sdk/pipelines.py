@@ -8,10 +8,9 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from paddleflow.sdk.errors import InvalidError, UnauthenticatedError
+from paddleflow.sdk.profile import DEFAULT_PORT
 from paddleflow.sdk.runs import encoded
 from paddleflow.sdk.session import TOKEN_HEADER, Session, present, refuse_blank, require, segment
-
-_DEFAULT_PORT = 8999
 
 Given = TypeVar("Given")
 
@@ -200,7 +199,7 @@ def _at(host: str, header: Mapping[str, str] | None, call: Callable[[PipelineCal
     if not token:
         raise InvalidError("InvalidRequest", "paddleflow should login first")
     parts = urlsplit(host if "://" in host else f"http://{host}")
-    with _Lent(f"{parts.scheme}://{parts.hostname}", "-", "-", parts.port or _DEFAULT_PORT) as calls:
+    with _Lent(f"{parts.scheme}://{parts.hostname}", "-", "-", parts.port or DEFAULT_PORT) as calls:
         calls.resume(token)
         return call(calls)
 

@@ -1,14 +1,20 @@
-"""Which server, and as whom: read from the ini file that users of the product already have."""
+"""Which server, and as whom: read from the ini file that users of the product already have.
+
+Which file, where none is named: that of ``PADDLEFLOW_PF_CONFIG``, as for the command line; else the one in the home
+directory; else, on a machine that has none yet, the server on this machine with the account a new installation has.
+"""
 
 from __future__ import annotations
 
 import configparser
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from paddleflow.domain.errors import Invalid
+from paddleflow.sdk.errors import InvalidError
 
 DEFAULT_PORT = 8999
+CONFIG_VARIABLE = "PADDLEFLOW_PF_CONFIG"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +28,17 @@ class Profile:
 
 def default_path() -> Path:
     return Path.home() / ".paddleflow" / "paddleflow.ini"
+
+
+def find_profile(given: str | os.PathLike[str] | None = None) -> Profile:
+    """The profile of the file that was named, here or in the environment, or of the default one."""
+    named = given or os.environ.get(CONFIG_VARIABLE)
+    if named:
+        return read_profile(Path(named).expanduser())
+    path = default_path()
+    if not path.exists():
+        return Profile(path=path, user="root", password="paddleflow", host="127.0.0.1")  # noqa: S106 - public
+    return read_profile(path)
 
 
 def read_profile(path: Path) -> Profile:
@@ -53,5 +70,5 @@ def _checked(path: Path, parser: configparser.ConfigParser) -> Profile:
     return Profile(path=path, user=user, password=password, host=host, port=int(port))
 
 
-def _problem(sentence: str) -> Invalid:
-    return Invalid(sentence, code="InvalidConfig")
+def _problem(sentence: str) -> InvalidError:
+    return InvalidError("InvalidConfig", sentence)

@@ -30,6 +30,7 @@ class OutputInfo:
     fs_name: str
     artifact_path: str
     create_time: str
+    """Empty where the step was not run because the result of another run was reused."""
     made_by: str
     """The run that made it: this one, or that whose result was reused or kept."""
 
@@ -47,7 +48,7 @@ def outputs_of(run: RunInfo) -> list[OutputInfo]:
             artifact_name=name,
             fs_name=run.fs_name,
             artifact_path=path,
-            create_time=step.end_time,
+            create_time="" if step.cache_run_id else step.end_time,
             made_by=step.cache_run_id or _maker(path) or run.run_id,
         )
         for step in _views(run)

@@ -106,6 +106,7 @@ class InMemoryPlatform:
                 work=RunWork(store=self.store, files=self.files, clock=self.clock),
                 limits=self.limits,
                 workers=_AtOnce(),
+                quick=_AtOnce(),
             ),
             Timekeeper(store=self.store, intake=self.intake, clock=self.clock, desk=self.desk),
         ]

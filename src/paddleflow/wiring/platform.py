@@ -79,16 +79,18 @@ class Platform:
         self.pipelines = PipelineDesk(store=store, intake=self.intake, files=outside.files, limits=limits)
         self.runs = RunReads(store, outside.files)
         self._workers = ThreadPoolExecutor(settings.pipelines.workers, thread_name_prefix="run-work")
-        runner = Runner(
+        self._quick_workers = ThreadPoolExecutor(settings.pipelines.workers, thread_name_prefix="run-quick")
+        self._runner = Runner(
             store=store,
             intake=self.intake,
             clock=clock,
             work=RunWork(store=store, files=outside.files, clock=clock),
             limits=limits,
             workers=self._workers,
+            quick=self._quick_workers,
         )
-        run_thread = self._thread(runner, "runner")
-        runner.wake = run_thread.wake
+        run_thread = self._thread(self._runner, "runner")
+        self._runner.wake = run_thread.wake
         self._sampler = Sampler(self.statistics, settings.local.sample_every_s)
         self._observers = [
             Observer(
@@ -142,7 +144,9 @@ class Platform:
         self._sampler.stop()
         for reactor in reversed(self._reactors):
             reactor.stop()
-        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._runner.abandon()
+        for workers in (self._workers, self._quick_workers):
+            workers.shutdown(wait=False, cancel_futures=True)
         for observer in self._observers:
             observer.stop()
         for runtime in self._outside.runtimes.values():

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from paddleflow.domain.errors import Invalid, TooLarge, invalid_field, not_found
+from paddleflow.domain.errors import Invalid, TooLarge, Unavailable, invalid_field, not_found
 from paddleflow.domain.filesystems import Filesystem
 from paddleflow.domain.ids import FilesystemId
 from paddleflow.domain.runs import RUNS_DIRECTORY
 from paddleflow.ports.clock import Clock
-from paddleflow.ports.files import FileEntry
+from paddleflow.ports.files import FileEntry, Wanted, always
 
 _Parts = tuple[str, ...]
 
@@ -77,7 +77,9 @@ class MemoryFiles:
         for parts, node in self._at_and_below(fs, _parts(path)):
             yield _entry(parts, node)
 
-    def digest(self, fs: Filesystem, path: str) -> str:
+    def digest(self, fs: Filesystem, path: str, is_wanted: Wanted = always) -> str:
+        if not is_wanted():
+            raise Unavailable("nobody wants the digest any more")
         top = _parts(path)
         found = self._at_and_below(fs, top)
         if found[0][1].content is not None:
@@ -97,7 +99,9 @@ class MemoryFiles:
             self._make_directories(fs, parts[:-1])
             self._remove(fs, parts)
 
-    def remove(self, fs: Filesystem, path: str) -> None:
+    def remove(self, fs: Filesystem, path: str, is_wanted: Wanted = always) -> None:
+        if not is_wanted():
+            raise Unavailable("nobody wants it removed any more")
         parts = _inner_parts(path)
         with self._lock:
             self._remove(fs, parts)

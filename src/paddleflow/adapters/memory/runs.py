@@ -36,7 +36,9 @@ def _cache_rows(transaction: Transaction) -> Rows[CacheEntry]:
 
 
 def _artifact_rows(transaction: Transaction) -> Rows[ArtifactEvent]:
-    return Rows(transaction, "artifact", lambda event: (event.run_id, event.job_id, event.use.value, event.name))
+    return Rows(
+        transaction, "artifact", lambda event: (event.run_id, event.job_id, event.use.value, event.name, event.piece)
+    )
 
 
 def _must_have_a_run(transaction: Transaction, run_id: RunId, what: str) -> None:

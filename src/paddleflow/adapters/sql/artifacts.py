@@ -13,13 +13,13 @@ from paddleflow.domain.ids import RunId, UserName
 from paddleflow.domain.queries import ArtifactFilter, Page, PageRequest
 from paddleflow.domain.runs import ArtifactEvent, ArtifactUse
 
-_PUT = upsert(artifacts, "run_id", "job_id", "use", "name")
+_PUT = upsert(artifacts, "run_id", "job_id", "use", "name", "piece")
 _DELETE = delete_by(artifacts, "owner", "fs_name", "run_id", "path")
 _PAGES = Pages(artifacts)
 
 
 def _event(row: Row) -> ArtifactEvent:
-    seq, run_id, fs_id, fs_name, owner, path, step, job_id, use, name, meta, created_at, updated_at = row
+    seq, run_id, fs_id, fs_name, owner, path, step, job_id, use, name, piece, meta, created_at, updated_at = row
     return ArtifactEvent(
         run_id=run_id,
         fs_id=fs_id,
@@ -30,6 +30,7 @@ def _event(row: Row) -> ArtifactEvent:
         job_id=job_id,
         use=ArtifactUse(use),
         name=name,
+        piece=piece,
         meta=meta,
         created_at=from_micros(created_at),
         updated_at=from_micros(updated_at),
@@ -48,6 +49,7 @@ def _row(event: ArtifactEvent) -> dict[str, object]:
         "job_id": event.job_id,
         "use": event.use.value,
         "name": event.name,
+        "piece": event.piece,
         "meta": event.meta,
         "created_at": to_micros(event.created_at),
         "updated_at": to_micros(event.updated_at),

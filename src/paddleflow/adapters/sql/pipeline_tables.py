@@ -132,10 +132,11 @@ artifacts = Table(
     text("job_id"),
     text("use"),
     text("name"),
+    number("piece"),
     text("meta"),
     number("created_at"),
     number("updated_at"),
-    UniqueConstraint("run_id", "job_id", "use", "name"),
+    UniqueConstraint("run_id", "job_id", "use", "name", "piece"),
     Index(None, "owner", "seq"),
     # PostgreSQL's ordered indexes refuse long values, and a path may be one.
     Index(None, "path", postgresql_using="hash"),

@@ -23,7 +23,10 @@ _LOCAL_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.group()
 def pipeline() -> None:
-    """keep pipelines and their versions, export them"""
+    """keep pipelines on the server, or export them
+
+    A stored pipeline has versions, 1, 2 and so on; runs and schedules name the one they mean.
+    """
 
 
 pipeline.add_command(export)
@@ -45,7 +48,12 @@ def create(
     desc: str | None,
     username: str | None,
 ) -> None:
-    """keep the pipeline in a file of the filesystem FS_NAME, or of this machine"""
+    """keep a pipeline on the server, as version 1
+
+    \b
+    paddleflow pipeline create -yr run.yaml
+    paddleflow pipeline create data -yp pipelines/run.yaml
+    """
     if (fs_name is None) == (yamlraw is None):
         raise click.UsageError("say where the pipeline is: either FS_NAME, or --yamlraw FILE")
     text = None if yamlraw is None else yamlraw.read_bytes()
@@ -108,7 +116,12 @@ def update(
     username: str | None,
     desc: str | None,
 ) -> None:
-    """keep a new version of a pipeline"""
+    """keep a new version of a pipeline
+
+    \b
+    paddleflow pipeline update ppl-000001 -yr run.yaml
+    paddleflow pipeline update ppl-000001 data pipelines/run.yaml
+    """
     if (yaml_path is None) == (yamlraw is None) or (yamlraw is not None and fs_name is not None):
         raise click.UsageError("say where the new version is: either FS_NAME YAML_PATH, or --yamlraw FILE")
     text = None if yamlraw is None else yamlraw.read_bytes()
@@ -130,7 +143,7 @@ def delete(invocation: Invocation, pipeline_id: str) -> None:
 @click.argument("pipeline_version_id")
 @click.pass_obj
 def showversion(invocation: Invocation, pipeline_id: str, pipeline_version_id: str) -> None:
-    """show a version of a pipeline and its text"""
+    """show one version of a pipeline and its text"""
     _, found = invocation.client.show_pipeline_version(pipeline_id, pipeline_version_id)
     info, version = found["pipelineInfo"], found["pipelineVersionInfo"]
     text = ["ppl ver id", "pipeline yaml"], [version.pipeline_version_id, version.pipeline_yaml]
@@ -148,7 +161,7 @@ def showversion(invocation: Invocation, pipeline_id: str, pipeline_version_id: s
 @click.argument("pipeline_version_id")
 @click.pass_obj
 def deleteversion(invocation: Invocation, pipeline_id: str, pipeline_version_id: str) -> None:
-    """delete a version of a pipeline"""
+    """delete one version of a pipeline"""
     invocation.client.delete_pipeline_version(pipeline_id, pipeline_version_id)
     # The two ids stand in each other's place; scripts match on the line as it is.
     click.echo(f"pipeline version [{pipeline_id}] of pipeline [{pipeline_version_id}] delete success")

@@ -19,16 +19,31 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--to", "engine", required=True, type=click.Choice(["argo", "airflow"]), help="Which engine.")
 @click.option("-p", "--param", multiple=True, metavar="K=V", help="A parameter; may be repeated.")
+@click.option("-f", "--fsname", help="The main filesystem, where the file names none.")
+@click.option("-de", "--dockerenv", help="The image of steps that name none.")
 @click.option(
     "-o", "--output", "target", type=click.Path(dir_okay=False, path_type=Path), help="Write there, not to the screen."
 )
 @click.pass_context
-def export(ctx: click.Context, file: Path, engine: str, param: tuple[str, ...], target: Path | None) -> None:
-    """turn the pipeline in a YAML or JSON FILE into an Argo Workflow or an Airflow DAG
+def export(
+    ctx: click.Context,
+    *,
+    file: Path,
+    engine: str,
+    param: tuple[str, ...],
+    fsname: str | None,
+    dockerenv: str | None,
+    target: Path | None,
+) -> None:
+    """make an Argo Workflow or an Airflow DAG of a pipeline
 
-    What the other engine cannot do is an error that names it; nothing is left out silently.
+    \b
+    paddleflow pipeline export run.yaml --to argo -de python:3.12 -o workflow.yaml
+
+    FILE is a YAML or JSON file on this machine; no server is asked. What the other engine cannot do is an error that
+    names it; nothing is left out silently.
     """
-    checked = check_file(file, overrides_of(param))
+    checked = check_file(file, overrides_of(param, fsname, dockerenv=dockerenv))
     if checked.plan is None:
         show_complaints(checked, str(file))
         ctx.exit(ExitCode.FAILED)

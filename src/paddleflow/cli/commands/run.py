@@ -29,7 +29,13 @@ _WORDS = {"active": RUN_ACTIVE, "final": RUN_ENDED}
 
 @click.group()
 def run() -> None:
-    """run pipelines, watch and manage their runs"""
+    """run pipelines, watch and manage their runs
+
+    \b
+    paddleflow run check run.yaml                          look at it first; no server is needed
+    paddleflow run create -f data -yr run.yaml --watch     run it, and watch
+    paddleflow run artifacts run-000001                    see what it made
+    """
 
 
 @run.command("list")
@@ -64,7 +70,7 @@ def list_runs(
 @click.argument("run_id", shell_complete=run_ids)
 @click.pass_obj
 def show(invocation: Invocation, run_id: str) -> None:
-    """show a run, its steps, where its time went and the critical path"""
+    """show a run: its steps and where its time went"""
     _, one = invocation.client.show_run(run_id)
     _, timing = invocation.client.run_timing(run_id)
     show_run_tables(invocation.output, one, timing)
@@ -75,7 +81,7 @@ def show(invocation: Invocation, run_id: str) -> None:
 @click.option("-f", "--force", is_flag=True, help="Stop the post-process too, or do not start it.")
 @click.pass_obj
 def stop(invocation: Invocation, run_id: str, force: bool) -> None:
-    """stop a run"""
+    """stop a run; its post-process still runs"""
     invocation.client.stop_run(run_id, force)
     click.echo(f"runid[{run_id}] stop success")
 
@@ -84,7 +90,7 @@ def stop(invocation: Invocation, run_id: str, force: bool) -> None:
 @click.argument("run_id", shell_complete=run_ids)
 @click.pass_obj
 def retry(invocation: Invocation, run_id: str) -> None:
-    """run again what failed or was stopped; what succeeded is kept"""
+    """run again what did not succeed, as a new run"""
     _, new = invocation.client.retry_run(run_id)
     click.echo(f"run id[{run_id}] retry success, new run id is [{new}]")
 

@@ -38,9 +38,9 @@ def check(
     disabled: tuple[str, ...],
     dockerenv: str | None,
 ) -> None:
-    """check the pipeline in a YAML or JSON FILE and show what it would do, without a server
+    """check a pipeline in a FILE and show what it would do
 
-    Every problem is told with its line. Exits with 1 if there are any.
+    FILE is YAML or JSON; no server is asked. Every problem is told with its line. Exits with 1 if there are any.
     """
     invocation: Invocation = ctx.obj
     checked = check_file(file, overrides_of(param, fsname, name, disabled, dockerenv))

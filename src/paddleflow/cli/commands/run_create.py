@@ -56,12 +56,16 @@ def create(
     watch: bool,
     dry_run: bool,
 ) -> None:
-    """run a pipeline: a file on this machine, a stored one, or a file on a filesystem
+    """run a pipeline
+
+    It is a file on this machine (-yr), a stored one (-pplid) or a file on the filesystem (-yp).
 
     \b
     paddleflow run create -f data -yr run.yaml -p lr=0.1 --watch
     paddleflow run create -f data -pplid ppl-000001 --wait
     """
+    if runyamlraw is None and pipelineid is None and fsname is None:
+        raise click.UsageError("say what to run: -yr FILE, -pplid ID, or -f FSNAME for the file on that filesystem")
     invocation: Invocation = ctx.obj
     request: RunRequest = {
         "fs_name": fsname,

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paddleflow.cli.complete import filesystem_names, run_ids
+from paddleflow.cli.complete import filesystem_names, output_names, run_ids, step_names
 from paddleflow.cli.invocation import Invocation
 from paddleflow.cli.output import draw_simple, show_list, show_page, to_json
 from paddleflow.cli.output import show as show_table
 
 if TYPE_CHECKING:
     from paddleflow.sdk.artifacts import ArtifactInfo, RunCacheInfo
+    from paddleflow.sdk.client import Client
 
 _CACHE_HEADERS = ["cache id", "run id", "job id", "fsname", "username", "expired time", "create time", "update time"]
 _ARTIFACT_HEADERS = [
@@ -31,7 +32,6 @@ _ARTIFACT_HEADERS = [
     "create time",
     "update time",
 ]
-_PAGE = 1000
 
 
 @click.command()
@@ -50,7 +50,7 @@ def listcache(
     maxkeys: int | None,
     marker: str | None,
 ) -> None:
-    """list results that may be used again"""
+    """list kept results, which later runs may reuse"""
     _, page = invocation.client.list_cache(userfilter, fsfilter, runfilter, maxkeys, marker)
     rows = [_cache_row(one) for one in page["runCacheList"]]
     show_page(invocation.output, _CACHE_HEADERS, rows, marker=page["nextMarker"], nothing="no cache found ")
@@ -60,7 +60,7 @@ def listcache(
 @click.argument("cache_id")
 @click.pass_obj
 def showcache(invocation: Invocation, cache_id: str) -> None:
-    """show a result that may be used again"""
+    """show a kept result"""
     _, one = invocation.client.show_cache(cache_id)
     headers = [*_CACHE_HEADERS[:6], "strategy", "custom", *_CACHE_HEADERS[6:]]
     row = _cache_row(one)
@@ -77,7 +77,7 @@ def showcache(invocation: Invocation, cache_id: str) -> None:
 @click.argument("cache_id")
 @click.pass_obj
 def deletecache(invocation: Invocation, cache_id: str) -> None:
-    """let a result not be used again"""
+    """forget a kept result, so that its step runs again"""
     invocation.client.delete_cache(cache_id)
     click.echo(f"cache id [{cache_id}] delete success")
 
@@ -102,7 +102,7 @@ def listartifact(
     maxkeys: int | None,
     marker: str | None,
 ) -> None:
-    """list what steps have read and made"""
+    """list what steps of all runs have read and made"""
     _, page = invocation.client.list_artifact(userfilter, fsfilter, runfilter, typefilter, pathfilter, maxkeys, marker)
     rows = [_artifact_row(one) for one in page["artifactList"]]
     show_page(invocation.output, _ARTIFACT_HEADERS, rows, marker=page["nextMarker"], nothing="no artifact found ")
@@ -110,51 +110,66 @@ def listartifact(
 
 @click.command()
 @click.argument("run_id", shell_complete=run_ids)
-@click.argument("path", required=False)
+@click.argument("artifact", required=False, shell_complete=output_names)
 @click.pass_obj
-def artifacts(invocation: Invocation, run_id: str, path: str | None) -> None:
-    """list the artifacts a run has made, or the files at a PATH of it"""
+def artifacts(invocation: Invocation, run_id: str, artifact: str | None) -> None:
+    """list what a run has made, or the files of one ARTIFACT
+
+    Results taken over from another run are listed too, with the run that made them. ARTIFACT is STEP.ARTIFACT or an
+    artifact path.
+    """
     client = invocation.client
-    if path is not None:
-        _, files = client.artifact_files(run_id, path)
+    if artifact is not None:
+        _, files = client.artifact_files(run_id, _path_of(client, run_id, artifact))
         rows = [[one["type"], one["size"], one["modifyTime"], one["path"]] for one in files]
         show_list(invocation.output, ["type", "size", "modify time", "path"], rows, nothing="no file found ")
         return
-    found: list[ArtifactInfo] = []
-    marker = None
-    while True:
-        _, page = client.list_artifact(run_filter=run_id, type_filter="output", maxkeys=_PAGE, marker=marker)
-        found += page["artifactList"]
-        marker = page["nextMarker"]
-        if not marker:
-            break
-    rows = [[one.step, one.artifact_name, one.fs_name, one.artifact_path, one.create_time] for one in found]
-    headers = ["step", "artifact name", "fsname", "artifact path", "create time"]
+    _, found = client.run_outputs(run_id)
+    rows = [
+        [one.step, one.artifact_name, one.fs_name, one.artifact_path, one.create_time, one.made_by] for one in found
+    ]
+    headers = ["step", "artifact name", "fsname", "artifact path", "create time", "made by"]
     show_list(invocation.output, headers, rows, nothing="no artifact found ")
 
 
 @click.command()
 @click.argument("run_id", shell_complete=run_ids)
-@click.argument("path")
+@click.argument("artifact", shell_complete=output_names)
 @click.option("-o", "--output", "target", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
 @click.pass_obj
-def download(invocation: Invocation, run_id: str, path: str, target: Path | None) -> None:
-    """copy a file of a run here; a directory comes as a tar archive
+def download(invocation: Invocation, run_id: str, artifact: str, target: Path | None) -> None:
+    """copy an artifact of a run here; a directory as a tar
 
-    PATH is an artifact path as `paddleflow run artifacts` lists it.
+    \b
+    paddleflow run download run-000001 train.model
+    paddleflow run download run-000001 'sub[2].train[5].model' -o model.tar
+    paddleflow run download run-000001 .pipeline/run-000001/demo/train-0-…/model/weights
+
+    ARTIFACT is STEP.ARTIFACT, or an artifact path, or a file below one, as `paddleflow run artifacts` lists them.
     """
+    path = _path_of(invocation.client, run_id, artifact)
     with _progress(path) as told:
         _, written = invocation.client.download_artifact(run_id, path, target, told)
-    click.echo(f"{path} download success, written to {written}")
+    click.echo(f"{artifact} download success, written to {written}")
 
 
 @click.command()
-@click.argument("fsname", shell_complete=filesystem_names)
-@click.argument("path")
+@click.argument("fsname", metavar="{FSNAME|RUN_ID}", shell_complete=filesystem_names)
+@click.argument("path", metavar="{PATH|STEP.ARTIFACT}")
 @click.option("-u", "--username", help="The owner of the filesystem, if it is another; for root.")
 @click.pass_obj
 def lineage(invocation: Invocation, fsname: str, path: str, username: str | None) -> None:
-    """show which run made an artifact and which have read it"""
+    """show which run made an artifact and which have read it
+
+    \b
+    paddleflow run lineage run-000001 train.model
+    paddleflow run lineage data .pipeline/run-000001/demo/train-0-…/model
+    """
+    if _is_name(path):
+        from paddleflow.sdk.run_outputs import find_output
+
+        _, run = invocation.client.show_run(fsname)
+        fsname, path, username = run.fs_name, find_output(run, path).artifact_path, username or run.username
     _, found = invocation.client.artifact_lineage(fsname, path, username)
     sides = {"made by": found["madeBy"], "read by": found["readBy"]}
     headers = ["", "run id", "step", "artifact name", "job id", "time"]
@@ -173,10 +188,10 @@ def lineage(invocation: Invocation, fsname: str, path: str, username: str | None
 
 @click.command("why-cached")
 @click.argument("run_id", shell_complete=run_ids)
-@click.argument("step")
+@click.argument("step", shell_complete=step_names)
 @click.pass_obj
 def why_cached(invocation: Invocation, run_id: str, step: str) -> None:
-    """say why the result of a STEP was reused, or what has changed so that it was not"""
+    """say why a STEP was reused, or what has changed since"""
     _, told = invocation.client.why_cached(run_id, step)
     if invocation.output == "json":
         click.echo(to_json(told))
@@ -186,6 +201,15 @@ def why_cached(invocation: Invocation, run_id: str, step: str) -> None:
         rows = [[part["name"], part["before"], part["after"]] for part in told["changed"]]
         before = f"in {told['comparedWith']}" if told["comparedWith"] else "before"
         click.echo(draw_simple(["changed", before, f"in {run_id}"], rows))
+
+
+def _is_name(artifact: str) -> bool:
+    """``STEP.ARTIFACT``, in which no slash can be; an artifact path is never without."""
+    return "/" not in artifact
+
+
+def _path_of(client: Client, run_id: str, artifact: str) -> str:
+    return client.find_output(run_id, artifact)[1].artifact_path if _is_name(artifact) else artifact
 
 
 def _cache_row(one: RunCacheInfo) -> list[object]:

@@ -18,6 +18,7 @@ from paddleflow.cli.errors import ExitCode, run_exit_code
 from paddleflow.cli.invocation import Invocation
 from paddleflow.cli.run_tree import Change, ServerClock, changes, one_line_of, progress, states
 from paddleflow.domain.errors import Unavailable
+from paddleflow.domain.runs import RunStatus
 
 if TYPE_CHECKING:
     from paddleflow.sdk.client import Client
@@ -35,7 +36,7 @@ class Screen(Protocol):
 @click.argument("run_id", shell_complete=run_ids)
 @click.pass_context
 def watch(ctx: click.Context, run_id: str) -> None:
-    """draw a run and follow it until it ends
+    """follow a run until it ends, drawn step by step
 
     Exits with 0 if the run succeeded and with 1 if it did not.
     """
@@ -68,6 +69,8 @@ def _follow(client: Client, run_id: str, screen: Screen) -> ExitCode:
             if run.is_ended:
                 screen.close()
                 click.echo(_ending(run), err=True)
+                if run.status == RunStatus.FAILED:
+                    click.echo(f"see what its steps said with: paddleflow log run {run_id}", err=True)
                 return run_exit_code(run.status)
         raise Unavailable(f"the server stopped telling about {run_id} before it ended")
     except KeyboardInterrupt:
@@ -95,7 +98,9 @@ class _Lines:
         self._seen: dict[str, Change] = {}
 
     def look(self, run: RunInfo) -> None:
-        now = {run.run_id: Change(key=run.run_id, status=run.status, message=one_line_of(run.run_msg)), **states(run)}
+        whole = {run.run_id: Change(key=run.run_id, status=run.status, message=one_line_of(run.run_msg))}
+        # Told in the order of things: a run begins before its steps and ends after them.
+        now = states(run) | whole if run.is_ended else whole | states(run)
         for change in changes(self._seen, now):
             click.echo(self._line(change))
         self._seen = now

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from paddleflow.domain.commands import AdvanceRun, ForgetRunRemains
 from paddleflow.domain.errors import Invalid, NotFound, PaddleFlowError, Stale, Unavailable
 from paddleflow.domain.events import Event, EventKind
-from paddleflow.domain.ids import JobId, RunId
+from paddleflow.domain.ids import FilesystemId, JobId, RunId
 from paddleflow.domain.jobs import Job, JobStatus
 from paddleflow.domain.runs import RUN_ACTIVE, Fingerprint, NodeStatus, Run, RunNode, RunStatus
 from paddleflow.domain.users import PLATFORM
@@ -66,7 +66,15 @@ class Runner:
     kinds = frozenset({EventKind.RUN_CREATED, EventKind.RUN_STOPPING, EventKind.RUN_DELETED, EventKind.JOB_FINISHED})
 
     def __init__(
-        self, *, store: Store, intake: Intake, clock: Clock, work: RunWork, limits: Limits, workers: Executor
+        self,
+        *,
+        store: Store,
+        intake: Intake,
+        clock: Clock,
+        work: RunWork,
+        limits: Limits,
+        workers: Executor,
+        quick: Executor,
     ) -> None:
         self._store = store
         self._intake = intake
@@ -74,6 +82,8 @@ class Runner:
         self._work = work
         self._limits = limits
         self._workers = workers
+        self._quick = quick
+        """For questions that need no fingerprint: the files of one user may take hours to read."""
         self.wake: Callable[[], None] = lambda: None
         """Called when an answer has come in; whoever runs the reactor's thread sets it."""
         self._courses: dict[RunId, _Course] = {}
@@ -87,6 +97,9 @@ class Runner:
         self._waiting: dict[Result, list[tuple[_Course, RunId, Prepare]]] = defaultdict(list)
         """Steps that would compute what another is computing."""
         self._remains_left = False
+        self._clearing: set[RunId] = set()
+        """Deleted runs whose directories a worker is deleting."""
+        self._is_abandoned = False
 
     def resync(self) -> None:
         for kept in (self._courses, self._steps, self._computing, self._computed_at, self._waiting):
@@ -131,6 +144,11 @@ class Runner:
         self._settle_answers()
         if self._remains_left:
             self._clear_remains()
+
+    def abandon(self) -> None:
+        """Nobody waits for the workers' answers any more: they end soon, and what they were asked is asked again."""
+        self._is_abandoned = True
+        self._courses.clear()
 
     # Taking up a run.
 
@@ -252,7 +270,8 @@ class Runner:
 
     def _ask(self, course: _Course, run_id: RunId, question: Prepare | Fetch) -> None:
         if self._courses.get(run_id) is course:  # else: read anew since, or over; preparing would touch its files
-            self._workers.submit(self._answer, course, run_id, question)
+            is_long = isinstance(question, Prepare) and question.identity is not None
+            (self._workers if is_long else self._quick).submit(self._answer, course, run_id, question)
 
     def _answer(self, course: _Course, run_id: RunId, question: Prepare | Fetch) -> None:
         """In a worker thread: the answer, or why there is none."""
@@ -261,7 +280,7 @@ class Runner:
             if isinstance(question, Fetch):
                 answer = self._work.fetch(course.facts, question)
             else:
-                answer = self._work.prepare(course.facts, question)
+                answer = self._work.prepare(course.facts, question, lambda: self._courses.get(run_id) is course)
         except PaddleFlowError as error:
             answer = error
         except Exception as error:
@@ -323,18 +342,31 @@ class Runner:
     # Clearing away.
 
     def _clear_remains(self) -> None:
-        """Delete the directories of deleted runs. What cannot go now is tried again at every tick."""
+        """Delete the directories of deleted runs, in the workers: one may hold millions of files. What cannot go now is
+        tried again at every tick."""
         self._remains_left = False
         with self._store.read() as view:
             remains = view.run_remains.all()
         for run_id, fs_id, path in remains:
-            try:
-                self._work.clear(fs_id, path)
-            except PaddleFlowError as error:
-                log.warning("run %s was deleted, its files were not; trying again: %s", run_id, error)
-                self._remains_left = True
-            else:
-                self._intake.submit(ForgetRunRemains(id=run_id), PLATFORM)
+            if run_id not in self._clearing:
+                self._clearing.add(run_id)
+                self._workers.submit(self._clear, run_id, fs_id, path)
+
+    def _clear(self, run_id: RunId, fs_id: FilesystemId, path: str) -> None:
+        """In a worker thread."""
+        try:
+            self._work.clear(fs_id, path, lambda: not self._is_abandoned)
+            self._intake.submit(ForgetRunRemains(id=run_id), PLATFORM)
+            is_left = False
+        except PaddleFlowError as error:
+            log.warning("run %s was deleted, its files were not; trying again: %s", run_id, error)
+            is_left = True
+        except Exception:
+            log.exception("run %s was deleted, its files were not; trying again", run_id)
+            is_left = True
+        self._clearing.discard(run_id)
+        if is_left:  # said last: whoever hears of it may ask again
+            self._remains_left = True
 
 
 def _command(run_id: RunId, seen: int, step: Advance) -> AdvanceRun:

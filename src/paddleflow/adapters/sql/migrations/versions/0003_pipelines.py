@@ -111,9 +111,11 @@ def _what_runs_leave() -> None:
     _index("cache_entries", "run_id")
     _numbered(
         "artifacts",
-        *_texts("run_id", "fs_id", "fs_name", "owner", "path", "step", "job_id", "use", "name", "meta"),
+        *_texts("run_id", "fs_id", "fs_name", "owner", "path", "step", "job_id", "use", "name"),
+        *_numbers("piece"),
+        *_texts("meta"),
         *_numbers("created_at", "updated_at"),
-        _unique("artifacts", "run_id", "job_id", "use", "name"),
+        _unique("artifacts", "run_id", "job_id", "use", "name", "piece"),
         _goes_with("artifacts", "runs", "run_id"),
     )
     _index("artifacts", "owner", "seq")

@@ -7,8 +7,7 @@ name and up by ``..``, and going up must lead to the directory it came from; so 
 stack, and a directory that was moved elsewhere ends the call.
 
 Refuses ``..``, absolute paths and links on the way, and anything that is neither file nor directory (a pipe or a
-device is not even opened). The digest of a file is remembered by its identity, size and times, but not while it is so
-young that a change would not show in them.
+device is not even opened).
 """
 
 from __future__ import annotations
@@ -17,9 +16,7 @@ import errno
 import hashlib
 import os
 import stat
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -27,6 +24,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from pathlib import Path
 
+from paddleflow.adapters.directories.digests import RememberedDigests, digest_file
 from paddleflow.domain.errors import (
     DiskFull,
     Invalid,
@@ -38,16 +36,13 @@ from paddleflow.domain.errors import (
 )
 from paddleflow.domain.filesystems import Filesystem
 from paddleflow.domain.runs import RUNS_DIRECTORY
-from paddleflow.ports.files import FileEntry, shown
+from paddleflow.ports.files import FileEntry, Wanted, always, shown
 
 _PASS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """To go through a directory: not even the right to list it is needed."""
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CHUNK = 1024 * 1024
-_REMEMBERED = 65_536
-_YOUNG_NS = 2_000_000_000
-"""The coarsest clock a filesystem stamps its files with ticks every two seconds."""
 _REMOVE_TRIES = 5
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -56,7 +51,7 @@ class DirectoryFiles:
     """``ports.files.Files``. One object for all filesystems; any thread may use it."""
 
     def __init__(self, *, now_ns: Callable[[], int] = time.time_ns) -> None:
-        self._digests = _RememberedDigests(now_ns)
+        self._digests = RememberedDigests(now_ns)
 
     def read(self, fs: Filesystem, path: str, limit: int) -> bytes:
         with _opened(fs, path) as fd:
@@ -91,15 +86,15 @@ class DirectoryFiles:
                     if visit.step is not _Step.LEFT:
                         yield _entry(visit.parts, visit.found)
 
-    def digest(self, fs: Filesystem, path: str) -> str:
+    def digest(self, fs: Filesystem, path: str, is_wanted: Wanted = always) -> str:
         parts = _parts(path)
         with _in_our_words(fs, path), _parent(fs, parts) as (parent, name):
             found = _look_at(parent, name)
             if stat.S_ISDIR(found.st_mode):
-                return self._digest_tree(fs, parent, name, parts).hex()
-            return self._digest_leaf(fs, parent, parts, found)[1].hex()
+                return self._digest_tree(fs, parent, name, parts, is_wanted).hex()
+            return self._digest_leaf(fs, parent, parts, found, is_wanted)[1].hex()
 
-    def _digest_tree(self, fs: Filesystem, parent: int, name: str, parts: tuple[str, ...]) -> bytes:
+    def _digest_tree(self, fs: Filesystem, parent: int, name: str, parts: tuple[str, ...], is_wanted: Wanted) -> bytes:
         """Each directory is summed up while it is gone through: children come sorted, whole before the next."""
         sums = [hashlib.sha256(b"directory\0")]
         for visit in _visits(fs, parent, name, parts, without=RUNS_DIRECTORY):
@@ -110,13 +105,13 @@ class DirectoryFiles:
                 kind, digest = b"d", sums.pop().digest()
             else:
                 with _in_our_words(fs, "/".join(visit.parts)):
-                    kind, digest = self._digest_leaf(fs, visit.parent, visit.parts, visit.found)
+                    kind, digest = self._digest_leaf(fs, visit.parent, visit.parts, visit.found, is_wanted)
             child = os.fsencode(visit.parts[-1])
             sums[-1].update(b"%b%d:%b%b" % (kind, len(child), child, digest))
         return sums[0].digest()
 
     def _digest_leaf(
-        self, fs: Filesystem, parent: int, parts: tuple[str, ...], found: os.stat_result
+        self, fs: Filesystem, parent: int, parts: tuple[str, ...], found: os.stat_result, is_wanted: Wanted
     ) -> tuple[bytes, bytes]:
         """What it is, in a letter, and its digest."""
         if stat.S_ISLNK(found.st_mode):
@@ -124,57 +119,28 @@ class DirectoryFiles:
         known = self._digests.find(found)
         if known is None:
             fd = _open_file(fs, parent, parts, found)
-            with os.fdopen(fd, "rb", buffering=0) as file:
+            try:
                 began = os.fstat(fd)
-                known = hashlib.file_digest(file, "sha256").digest()
+                known = digest_file(fd, is_wanted)
                 self._digests.remember(began, os.fstat(fd), known)
+            finally:
+                os.close(fd)
         return b"f", known
 
     def make_way(self, fs: Filesystem, path: str) -> None:
         parts = _inner_parts(path)
         with _in_our_words(fs, path), _parent(fs, parts, make=True) as (parent, name):
-            _remove(fs, parent, name, parts)
+            _remove(fs, parent, name, parts, always)
 
-    def remove(self, fs: Filesystem, path: str) -> None:
+    def remove(self, fs: Filesystem, path: str, is_wanted: Wanted = always) -> None:
         parts = _inner_parts(path)
         with _in_our_words(fs, path):
             try:
                 with _parent(fs, parts) as (parent, name):
-                    _remove(fs, parent, name, parts)
+                    _remove(fs, parent, name, parts, is_wanted)
             except FileNotFoundError:
                 # Not even its parent is there: so much the better.
                 return
-
-
-class _RememberedDigests:
-    """Digests of files that have not changed since, the least recently used forgotten first."""
-
-    def __init__(self, now_ns: Callable[[], int]) -> None:
-        self._now_ns = now_ns
-        self._known: OrderedDict[tuple[int, ...], bytes] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def find(self, found: os.stat_result) -> bytes | None:
-        key = _identity_of_content(found)
-        with self._lock:
-            digest = self._known.get(key)
-            if digest is not None:
-                self._known.move_to_end(key)
-            return digest
-
-    def remember(self, began: os.stat_result, ended: os.stat_result, digest: bytes) -> None:
-        """Unless it changed while it was read, or is so young that the next change might leave the same times."""
-        key = _identity_of_content(began)
-        if key != _identity_of_content(ended) or self._now_ns() - max(began.st_mtime_ns, began.st_ctime_ns) < _YOUNG_NS:
-            return
-        with self._lock:
-            self._known[key] = digest
-            while len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
-
-
-def _identity_of_content(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 # Paths and errors.
@@ -377,9 +343,11 @@ class _Level:
     names: Iterator[str]
 
 
-def _visits(fs: Filesystem, parent: int, name: str, parts: tuple[str, ...], *, without: str = "") -> Iterator[_Visit]:
+def _visits(
+    fs: Filesystem, parent: int, name: str, parts: tuple[str, ...], *, without: str = "", unlock: bool = False
+) -> Iterator[_Visit]:
     """Everything below a directory, sorted by name, but for directories of the name ``without``. What has vanished
-    since its directory was listed is passed over."""
+    since its directory was listed is passed over. ``unlock``: it is to be emptied, so take the right to do so."""
     fd = os.open(name, _LIST, dir_fd=parent)
     try:
         levels = [_level(fd, parts)]
@@ -399,6 +367,8 @@ def _visits(fs: Filesystem, parent: int, name: str, parts: tuple[str, ...], *, w
                 if child == without:
                     continue
                 yield _Visit(_Step.ENTERED, fd, below, found)
+                if unlock:
+                    _unlock(fd, child, found)
                 fd = _moved(fd, _go_down(fs, fd, below))
                 levels.append(_level(fd, below))
                 continue
@@ -409,6 +379,20 @@ def _visits(fs: Filesystem, parent: int, name: str, parts: tuple[str, ...], *, w
             yield _Visit(_Step.LEFT, fd, level.parts, level.found)
     finally:
         os.close(fd)
+
+
+def _unlock(parent: int, name: str, found: os.stat_result) -> None:
+    """Programs leave directories behind that they have made read-only, which their owner may change. What is somebody
+    else's, or has vanished, is left alone: opening it says so. By descriptor: the name may be a link by now."""
+    if found.st_mode & stat.S_IRWXU == stat.S_IRWXU:
+        return
+    with suppress(OSError):
+        fd = os.open(name, _PASS, dir_fd=parent)
+        try:
+            if os.path.samestat(os.fstat(fd), found):
+                Path(f"/proc/self/fd/{fd}").chmod(stat.S_IRWXU)
+        finally:
+            os.close(fd)
 
 
 def _level(fd: int, parts: tuple[str, ...]) -> _Level:
@@ -438,15 +422,15 @@ def _go_up(fs: Filesystem, fd: int, level: _Level) -> int:
         return above
 
 
-def _remove(fs: Filesystem, parent: int, name: str, parts: tuple[str, ...]) -> None:
+def _remove(fs: Filesystem, parent: int, name: str, parts: tuple[str, ...], is_wanted: Wanted) -> None:
     """Again, when somebody still writes into what is being removed; but not for ever."""
     for _ in range(_REMOVE_TRIES):
-        if _remove_once(fs, parent, name, parts):
+        if _remove_once(fs, parent, name, parts, is_wanted):
             return
     raise Unavailable(f"{_named(fs, '/'.join(parts))} cannot be removed: something keeps writing into it")
 
 
-def _remove_once(fs: Filesystem, parent: int, name: str, parts: tuple[str, ...]) -> bool:
+def _remove_once(fs: Filesystem, parent: int, name: str, parts: tuple[str, ...], is_wanted: Wanted) -> bool:
     """Is it gone?"""
     try:
         found = _look_at(parent, name)
@@ -454,7 +438,10 @@ def _remove_once(fs: Filesystem, parent: int, name: str, parts: tuple[str, ...])
         return True
     is_directory = stat.S_ISDIR(found.st_mode)
     if is_directory:
-        for visit in _visits(fs, parent, name, parts):
+        _unlock(parent, name, found)
+        for visit in _visits(fs, parent, name, parts, unlock=True):
+            if not is_wanted():
+                raise Unavailable(f"{_named(fs, '/'.join(parts))} was removed in part: nobody waits for the rest")
             if visit.step is not _Step.ENTERED:
                 with _in_our_words(fs, "/".join(visit.parts)):
                     _take_out(visit.parent, visit.parts[-1], is_directory=visit.step is _Step.LEFT)
