@@ -7,7 +7,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-frameworks test-airflow check format bench bench-short setup setup-demo setup-postgres setup-slurm setup-peers clean
+.PHONY: help demo test test-long test-frameworks test-airflow check format bench bench-short setup setup-demo setup-postgres setup-slurm setup-peers setup-airflow clean
 
 help:
 	@echo 'make demo         three teams share eight simulated GPUs, and the screen says why, in a minute'
@@ -34,8 +34,7 @@ test-frameworks: setup
 	PYTHON=$(PYTHON) tests/frameworks/install.sh
 	PADDLEFLOW_TEST_FRAMEWORKS=1 $(BIN)/python -m pytest -v tests/frameworks
 
-test-airflow: setup
-	$(BIN)/python tests/exports/make_airflow.py .venv-airflow
+test-airflow: setup setup-airflow
 	PADDLEFLOW_AIRFLOW_PYTHON=$(CURDIR)/.venv-airflow/bin/python $(BIN)/python -m pytest -v tests/exports
 
 check: setup
@@ -48,10 +47,10 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup-demo setup-slurm setup-peers
+bench: setup-demo setup-slurm setup-peers setup-airflow
 	@exec $(BIN)/python -m bench $(if $(TRACE),--trace $(TRACE))
 
-bench-short: setup-demo setup-slurm
+bench-short: setup-demo setup-slurm setup-peers
 	@exec $(BIN)/python -m bench --short
 
 setup: $(VENV)/.installed-dev
@@ -93,6 +92,9 @@ setup-peers: .venv-peers/.installed
 	@$(PYTHON) -m venv .venv-peers
 	@.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r bench/requirements-peers.txt && touch $@ \
 		|| echo 'going on without them' >&2
+
+setup-airflow: | $(BIN)/python
+	@$(PYTHON) tests/exports/make_airflow.py .venv-airflow >/dev/null
 
 clean:
 	rm -rf $(VENV) .venv-airflow .venv-peers .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache bench/results build dist

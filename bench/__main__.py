@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import load, policies, scheduling, slurm, startup
+from bench import load, pipelines, policies, scheduling, slurm, startup
 from bench.figures import Figure, machine, save, table
 from bench.fill import fill
 from bench.processes import Missing, wait_until
@@ -74,6 +74,8 @@ def main() -> int:
     sizes = SHORT if arguments.short else FULL
     load_before = os.getloadavg()[0]
     figures = [] if arguments.only_scheduler else list(measure(sizes))
+    if not arguments.only_scheduler:
+        figures += pipelines.figures(pipelines.SHORT if arguments.short else pipelines.FULL)
     say("scheduler")
     figures += scheduling.figures()
     print(f"\n{machine()}{'; short run, small numbers' if arguments.short else ''}\n")

@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -183,7 +182,7 @@ def _ask_peer(python: str, name: str, shape: str, count: int) -> dict[str, float
 
 def fan_figures(state_dir: Path, sizes: Sizes) -> Iterator[Figure]:
     say(f"pipelines: a loop over {sizes.fan:,} items")
-    with wide(state_dir, sizes.slots) as server:
+    with serving(state_dir, slots=sizes.slots) as server:
         follow(server, chain(3))
         course = follow(server, fan(sizes.fan, sizes.slots))
     yield Figure(
@@ -202,7 +201,7 @@ def fan_figures(state_dir: Path, sizes: Sizes) -> Iterator[Figure]:
 
 def many_figures(state_dir: Path, sizes: Sizes) -> Iterator[Figure]:
     say(f"pipelines: {sizes.many:,} steps in one run")
-    with wide(state_dir, sizes.slots) as server:
+    with serving(state_dir, slots=sizes.slots) as server:
         small = follow(server, fan(sizes.many // 10, sizes.slots))
         large = follow(server, fan(sizes.many, sizes.slots))
     log = (state_dir / "bench-server.log").read_text(errors="replace")
@@ -226,7 +225,7 @@ def many_figures(state_dir: Path, sizes: Sizes) -> Iterator[Figure]:
 def crowd_figures(state_dir: Path, sizes: Sizes) -> Iterator[Figure]:
     say(f"pipelines: {sizes.runs} runs at once")
     text = chain(6, command="sleep 5")
-    with wide(state_dir, sizes.runs) as server:
+    with serving(state_dir, slots=sizes.runs) as server:
         ids = [submit(server, text) for _ in range(sizes.runs)]
         wait_until(
             lambda: running_steps(server) >= sizes.runs * 9 // 10,
@@ -260,18 +259,6 @@ def crowd_figures(state_dir: Path, sizes: Sizes) -> Iterator[Figure]:
 
 
 # Runs of our server.
-
-
-@contextmanager
-def wide(state_dir: Path, slots: int) -> Iterator[Server]:
-    """A server whose default queue is as large as its node: a new one has 20 CPUs, so 20 steps run at a time."""
-    with serving(state_dir, slots=slots) as server:
-        room = {"cpu": str(slots), "mem": f"{slots * 4}Gi"}
-        server.ask("PUT", "/queue/default-queue", {"maxResources": room})
-        found = server.ask("GET", "/queue/default-queue")["maxResources"]["cpu"]
-        if found != str(slots):
-            raise BenchError(f"the queue has {found} CPUs, not {slots}")
-        yield server
 
 
 def running_steps(server: Server) -> int:

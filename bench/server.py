@@ -65,6 +65,10 @@ class Server:
             marker = page["nextMarker"]
 
 
+_QUEUE_CPUS = 20
+"""What the default queue of a new installation allows."""
+
+
 @contextmanager
 def serving(state_dir: Path, *, slots: int) -> Iterator[Server]:
     """A server with one simulated node that has room for ``slots`` jobs of one CPU at a time."""
@@ -80,7 +84,18 @@ def serving(state_dir: Path, *, slots: int) -> Iterator[Server]:
         wait_until(lambda: _ready(port, process, log), what="/readyz", timeout_s=READY_TIMEOUT_S, every_s=0.005)
         ready_s, rss = time.perf_counter() - began, resident_bytes(process.pid)
         answer = _ask(port, "POST", f"{API}/login", {"username": "root", "password": "paddleflow"}, {})
-        yield Server(port=port, pid=process.pid, ready_s=ready_s, ready_rss_bytes=rss, token=answer["authorization"])
+        server = Server(port=port, pid=process.pid, ready_s=ready_s, ready_rss_bytes=rss, token=answer["authorization"])
+        if slots > _QUEUE_CPUS:
+            _widen(server, slots)
+        yield server
+
+
+def _widen(server: Server, slots: int) -> None:
+    """Make the default queue as large as the node."""
+    server.ask("PUT", "/queue/default-queue", {"maxResources": {"cpu": str(slots), "mem": f"{slots * 4}Gi"}})
+    found = server.ask("GET", "/queue/default-queue")["maxResources"]["cpu"]
+    if found != str(slots):
+        raise BenchError(f"the queue has {found} CPUs, not {slots}")
 
 
 def _ready(port: int, process: subprocess.Popen[bytes], log: Path) -> bool:

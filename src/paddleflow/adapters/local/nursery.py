@@ -34,6 +34,7 @@ def main() -> None:
     kernel.set_process_name("pf-nursery")
     # The kernel reaps the supervisors: they owe nobody here an answer.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    supervisor.warm_up()
     gc.disable()
     gc.freeze()
     identity = _identity(layout.NURSERY_SOCKET)

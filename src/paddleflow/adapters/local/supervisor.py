@@ -6,6 +6,7 @@ and as a subreaper it is the parent every orphan of the task falls back to, so t
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import os
@@ -24,6 +25,15 @@ from paddleflow.adapters.local.task_process import TaskProcess
 _CHUNK_BYTES = 65536
 _KILL_PATIENCE_S = 10.0
 _RETRY_LATER = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+
+
+def warm_up() -> None:
+    """In the nursery, before any fork: load what every supervisor and every task would otherwise load for itself."""
+    import warnings  # noqa: F401 - os.execvpe imports it, in the child, each time
+
+    codecs.lookup("ascii")
+    processes.boot_id()
+    processes.find_process(os.getpid())
 
 
 def supervise(address: str) -> None:
