@@ -284,8 +284,9 @@ def test_a_tree_is_removed_while_somebody_writes_into_it_or_that_is_told(
             try:
                 (root / "tree/sub").mkdir(parents=True, exist_ok=True)
                 (root / "tree/sub" / f"{n % 50}").write_bytes(b"1")
-            except FileNotFoundError:
-                continue  # it was removed in between, as it should be
+            except (FileNotFoundError, FileExistsError):
+                # It was removed in between, as it should be; mkdir may see it exist and, looking again, gone.
+                continue
 
     writer = threading.Thread(target=write)
     writer.start()

@@ -95,11 +95,8 @@ def story(tmp_path: Path) -> Iterator[Story]:
         "before-commit:RunAdvanced@1",
         "after-commit:RunAdvanced@1",
         "after-commit:JobFinished@1",
-        "before-commit:RunAdvanced@2",
-        "after-commit:RunAdvanced@3",
-        "before-commit:RunAdvanced@5",
+        "before-commit:RunAdvanced@3",
         "before-commit:RunFinished",
-        "after-commit:RunFinished",
     ],
 )
 def test_killed_at_a_moment_of_a_run(story: Story, moment: str) -> None:

@@ -466,10 +466,10 @@ def test_refused(make_it: Any, words: str) -> None:
 
 def test_a_function_too_large_to_send(tmp_path: Path) -> None:
     module = tmp_path / "large.py"
-    module.write_text(f"TEXT = {'x' * 80_000!r}\ndef large() -> None:\n    print(TEXT)\n")
+    module.write_text(f"TEXT = {'x' * 160_000!r}\ndef large() -> None:\n    print(TEXT)\n")
     namespace: dict[str, Any] = {"__name__": "large"}
     exec(compile(module.read_text(), str(module), "exec"), namespace)
-    with pytest.raises(PaddleFlowSDKException, match="the limit is 60000"):
+    with pytest.raises(PaddleFlowSDKException, match="the limit is 110000"):
         step(namespace["large"])()
 
 

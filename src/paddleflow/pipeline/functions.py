@@ -42,8 +42,8 @@ from paddleflow.pipeline.values import Artifact, LoopItem, Parameter
 
 RESULT = "result"
 _BOOT = "import base64,sys;exec(base64.b64decode(sys.argv[1]))"
-_COMMAND_LIMIT = 60_000
-"""Characters; a server takes 65,536, and a cd and some quotes are added on the way."""
+_COMMAND_LIMIT = 110_000
+"""Characters; a server takes some 120,000, and a cd and some quotes are added on the way."""
 _MADE_HERE = {"self", "command", "inputs", "outputs", "parameters"}
 _OPTIONS = frozenset(inspect.signature(ContainerStep.__init__).parameters) - _MADE_HERE | {"python"}
 
