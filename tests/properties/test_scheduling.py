@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.properties.exhaustive import missed
 from tests.properties.scheduling_checks import Care, care_for, history
 
-HISTORIES = int(os.environ.get("PADDLEFLOW_HISTORIES", "20000"))
+HISTORIES = int(os.environ.get("PADDLEFLOW_HISTORIES", "8000"))
 CHUNK = 1000
 FIRST_SEEDS = range(0, HISTORIES, CHUNK)
 

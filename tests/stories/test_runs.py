@@ -643,3 +643,17 @@ fs_options: {main_fs: {name: main}}
         platform.end_step(run, key)
     path = platform.node(run, "make[1]").outputs["data"]
     assert [event.step for event in platform.runs.lineage(ROOT_ACTOR, "", "main", path).read_by] == ["all"]
+
+
+def test_the_jobs_of_a_large_run_are_cleared_away_some_at_a_time(platform: InMemoryPlatform) -> None:
+    run = platform.start_run(f"{{name: many, entry_points: {{a: {{command: x, loop_argument: {list(range(120))}}}}}}}")
+    for item in range(120):
+        platform.end_step(run, f"a[{item}]")
+    platform.ask(DeleteRun(id=run))
+    left = []
+    for _ in range(3):
+        platform.pass_time(1)
+        with platform.store.read() as view:
+            left.append(len(view.remains.all()))
+    assert left == sorted(left, reverse=True)
+    assert left[-1] == 0

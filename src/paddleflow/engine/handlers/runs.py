@@ -123,9 +123,9 @@ def delete_run(ctx: Context, command: commands.DeleteRun) -> Answer:
             "without the check of the cache",
             details={"runs": list(users[:100])},
         )
-    for node in ctx.uow.runs.nodes(run.id):
-        if node.job_id is not None and node.source_run is None:
-            _delete_job(ctx, node.job_id)
+    own = [node.job_id for node in ctx.uow.runs.nodes(run.id) if node.job_id and node.source_run is None]
+    for job in ctx.uow.jobs.find_many(own):
+        _delete_job(ctx, job)
     if run.fs_id is not None:
         ctx.uow.run_remains.add(run.id, run.fs_id, run_directory(load_plan(run.plan), run.id) if run.plan else "")
     ctx.uow.runs.delete(run.id)
@@ -133,10 +133,9 @@ def delete_run(ctx: Context, command: commands.DeleteRun) -> Answer:
     return {}
 
 
-def _delete_job(ctx: Context, job_id: JobId) -> None:
-    job = ctx.uow.jobs.find(job_id)
-    if job is None or not job.is_terminal:
-        return  # deleted by its owner before; a job that still runs belongs to a run that has not ended
+def _delete_job(ctx: Context, job: Job) -> None:
+    if not job.is_terminal:
+        return  # it belongs to a run that has not ended
     ctx.uow.jobs.delete(job.id)
     ctx.uow.remains.add(job.id, job.cluster)
     ctx.emit(EventKind.JOB_DELETED, job.id, job.owner, status=job.status, queue=job.queue)

@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 _RELEVANT = frozenset({EventKind.JOB_ADMITTED, EventKind.JOB_RESIZED, EventKind.JOB_EVICTING, EventKind.JOB_STOPPING})
 
 
+_CLEARED_AT_ONCE = 50
+
+
 class Launcher:
     name = "launcher"
     kinds = _RELEVANT | {EventKind.JOB_DELETED}
@@ -50,6 +53,10 @@ class Launcher:
         self._again: set[JobId] = set()
         """Jobs whose runtime could not be reached; tried again at every tick."""
         self._remains_left = False
+        self._more_to_clear = False
+        """Of the remains that are left some were not tried yet."""
+        self._stuck: set[JobId] = set()
+        """Deleted jobs whose remains could not be cleared away; the others' come first."""
 
     def resync(self) -> None:
         with self._store.read() as view:
@@ -63,11 +70,12 @@ class Launcher:
         if any(event.kind is EventKind.JOB_DELETED for event in events):
             self._clear_remains()
 
-    def tick(self) -> None:
+    def tick(self) -> float | None:
         again, self._again = self._again, set()
         self._look_at(again)
         if self._remains_left:
             self._clear_remains()
+        return 0.0 if self._more_to_clear else None
 
     def _look_at(self, ids: set[JobId]) -> None:
         if not ids:
@@ -106,20 +114,28 @@ class Launcher:
             runtime.launch(launch)
 
     def _clear_remains(self) -> None:
-        """Delete what deleted jobs left on their runtimes. What cannot go now is tried again at every tick."""
-        self._remains_left = False
+        """Delete what deleted jobs left on their runtimes, some at a time: with a run go thousands of jobs, and others
+        wait to be started. What cannot go now is tried again at a later tick."""
         with self._store.read() as view:
             remains = view.remains.all()
-        for job_id, cluster in remains:
-            runtime = self._runtimes.get(cluster)
-            try:
-                if runtime is not None:
-                    runtime.remove(job_id)
-            except (Conflict, Unavailable) as error:
-                log.warning("job %s was deleted, what it left behind was not; trying again: %s", job_id, error)
-                self._remains_left = True
-            else:
-                self._intake.submit(ForgetRemains(id=job_id), PLATFORM)
+        if all(job_id in self._stuck for job_id, _ in remains):
+            self._stuck.clear()
+        chosen = [(job_id, cluster) for job_id, cluster in remains if job_id not in self._stuck][:_CLEARED_AT_ONCE]
+        cleared = [job_id for job_id, cluster in chosen if self._is_cleared(job_id, cluster)]
+        self._intake.submit_together([ForgetRemains(id=job_id) for job_id in cleared], PLATFORM)
+        self._remains_left = len(cleared) < len(remains)
+        self._more_to_clear = len(remains) > len(cleared) + len(self._stuck)
+
+    def _is_cleared(self, job_id: JobId, cluster: ClusterName) -> bool:
+        runtime = self._runtimes.get(cluster)
+        try:
+            if runtime is not None:
+                runtime.remove(job_id)
+        except (Conflict, Unavailable) as error:
+            log.warning("job %s was deleted, what it left behind was not; trying again: %s", job_id, error)
+            self._stuck.add(job_id)
+            return False
+        return True
 
 
 def membership_of(job: Job, book: Mapping[TaskId, Address]) -> Membership:
