@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from paddleflow.domain.jobs import TERMINAL
 from paddleflow.sdk.errors import InvalidError
 from paddleflow.sdk.session import Session, present, require, segment
+from paddleflow.sdk.words import JOB_ENDED
 
 JOB_TYPES = ("single", "distributed", "workflow")
 GPU = "nvidia.com/gpu"
@@ -53,7 +53,7 @@ class JobInfo:
 
     @property
     def is_terminal(self) -> bool:
-        return self.status in TERMINAL
+        return self.status in JOB_ENDED
 
     @property
     def tasks(self) -> list[dict[str, Any]]:

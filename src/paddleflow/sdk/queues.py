@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from paddleflow.domain.queues import PARENT_LABEL
 from paddleflow.sdk.session import Session, present, require, segment
+from paddleflow.sdk.words import PARENT_LABEL
 
 ResourceMap = Mapping[str, Any]
 """``{"cpu": "4", "mem": "8Gi", "scalarResources": {"nvidia.com/gpu": "1"}}``."""

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from paddleflow.domain.runs import NodeStatus
 from paddleflow.sdk.errors import InvalidError, NotFoundError
 from paddleflow.sdk.run_views import DagInfo, JobInfo, RunInfo, View
+from paddleflow.sdk.words import SUCCEEDED
 
 _ITEM = re.compile(r"\[\d+\]")
 _RUN_IN_PATH = -4
@@ -52,7 +52,7 @@ def outputs_of(run: RunInfo) -> list[OutputInfo]:
             made_by=step.cache_run_id or _maker(path) or run.run_id,
         )
         for step in _views(run)
-        if isinstance(step, JobInfo) and step.status == NodeStatus.SUCCEEDED
+        if isinstance(step, JobInfo) and step.status == SUCCEEDED
         for name, path in _outputs(step)
     ]
 

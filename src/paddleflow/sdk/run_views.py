@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from paddleflow.domain.runs import RUN_ENDED
+from paddleflow.sdk.words import RUN_ENDED
 
 
 @dataclass(frozen=True)
