@@ -51,6 +51,7 @@ class Host:
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
+        self._meetings: set[asyncio.Task[None]] = set()
 
     async def serve(self, host: str, port: int) -> None:
         server = await asyncio.start_server(self._meet, host, port)
@@ -61,9 +62,18 @@ class Host:
         try:
             await stopping
         except asyncio.CancelledError:
-            server.close()  # The end of a worker is ordered by signal; commands under way end with their callers.
+            # The end of a worker is ordered by signal. Commands under way are ended here and not by the end of the
+            # loop, which would cancel the start of one half way and leave its process alone.
+            server.close()
+            for meeting in self._meetings:
+                meeting.cancel()
+            await asyncio.gather(*self._meetings, return_exceptions=True)
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        meeting = asyncio.current_task()
+        assert meeting is not None
+        self._meetings.add(meeting)
+        meeting.add_done_callback(self._meetings.discard)
         try:
             line = await asyncio.wait_for(self._introduce(reader, writer), _INTRODUCTION_S)
             await _carry_out(line, reader, writer)
@@ -89,10 +99,7 @@ async def _read(reader: asyncio.StreamReader) -> tuple[Kind, bytes]:
 
 
 async def _carry_out(line: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        "sh", "-c", line, stdin=pipe, stdout=pipe, stderr=pipe, process_group=0
-    )
+    process = await _started(line)
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -111,6 +118,19 @@ async def _carry_out(line: str, reader: asyncio.StreamReader, writer: asyncio.St
     finally:
         feeding.cancel()
         await _end(process)
+
+
+async def _started(line: str) -> asyncio.subprocess.Process:
+    """The command runs before this is told so. Whoever gives up meanwhile must not leave it behind."""
+    pipe = asyncio.subprocess.PIPE
+    starting = asyncio.create_task(
+        asyncio.create_subprocess_exec("sh", "-c", line, stdin=pipe, stdout=pipe, stderr=pipe, process_group=0)
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await _end(await starting)
+        raise
 
 
 async def _feed(reader: asyncio.StreamReader, stdin: asyncio.StreamWriter) -> None:
