@@ -14,6 +14,7 @@ from paddleflow.domain.commands import (
     RetryRun,
     StopJob,
     StopRun,
+    UpdateFilesystem,
 )
 from paddleflow.domain.errors import Conflict, Denied, InUse, Invalid, NotFound
 from paddleflow.domain.filesystems import Filesystem
@@ -546,6 +547,9 @@ def test_what_a_run_uses_cannot_be_taken_away(platform: InMemoryPlatform) -> Non
     run = platform.start_run(ARTIFACTS)
     with pytest.raises(InUse, match=run):
         platform.ask(DeleteFilesystem(name="main"))
+    with pytest.raises(InUse, match=run):
+        platform.ask(UpdateFilesystem(name="main", url="local:///data/elsewhere"))
+    platform.ask(UpdateFilesystem(name="main", url="local:///data/main", properties={"team": "vision"}))
     with pytest.raises(Conflict, match="stop it first"):
         platform.ask(DeleteRun(id=run))
 
@@ -657,3 +661,13 @@ def test_the_jobs_of_a_large_run_are_cleared_away_some_at_a_time(platform: InMem
             left.append(len(view.remains.all()))
     assert left == sorted(left, reverse=True)
     assert left[-1] == 0
+
+
+def test_a_comma_in_a_sub_path_is_no_border_between_artifacts(platform: InMemoryPlatform) -> None:
+    run = platform.start_run(ARTIFACTS.replace("{name: main}", '{name: main, sub_path: "a,b"}'))
+    write_outputs(platform, run, "make", "3")
+    path = platform.node(run, "make").outputs["data"]
+    assert b"".join(platform.runs.download(ROOT_ACTOR, run, path).chunks) == b"3"
+    platform.files.write(main_fs(platform), "a/other", b"not an artifact")
+    with pytest.raises(NotFound, match="has no artifact"):
+        platform.runs.download(ROOT_ACTOR, run, "a/other")

@@ -39,6 +39,7 @@ from paddleflow.domain.schedules import Schedule
 from paddleflow.domain.users import Actor
 from paddleflow.planning.codec import load_plan
 from paddleflow.planning.fingerprint import changed
+from paddleflow.planning.paths import separate
 from paddleflow.planning.plan import Plan
 from paddleflow.ports.files import FileEntry, Files
 from paddleflow.ports.store import ReadView, Store
@@ -240,11 +241,12 @@ class RunReads:
             run = _run(view, actor, run_id)
             nodes = view.runs.nodes(run_id)
             filesystem = None if run.fs_id is None else view.filesystems.find(run.fs_id)
+        main_fs = load_plan(run.plan).main_fs if run.plan else None
         known = {
             each
             for node in nodes
-            for paths in (*node.outputs.values(), *node.inputs.values())
-            for each in paths.split(",")
+            for joined in (*node.outputs.values(), *node.inputs.values())
+            for each in separate(joined, main_fs)
         }
         wanted = path.strip("/")
         if filesystem is None or not any(wanted == each or wanted.startswith(each + "/") for each in known):

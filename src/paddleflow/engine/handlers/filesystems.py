@@ -50,10 +50,13 @@ def create_filesystem(ctx: Context, command: commands.CreateFilesystem) -> Answe
 
 def update_filesystem(ctx: Context, command: commands.UpdateFilesystem) -> Answer:
     filesystem = _filesystem(ctx, command.name, command.owner)
+    directory = _local_directory(command.url)
+    if directory != filesystem.sub_path:
+        _refuse_in_use(ctx, filesystem)
     ctx.uow.filesystems.save(
         replace(
             filesystem,
-            sub_path=_local_directory(command.url),
+            sub_path=directory,
             properties=dict(command.properties),
             independent_mount_process=command.independent_mount_process,
             updated_at=ctx.now,
