@@ -7,7 +7,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-frameworks test-airflow check format bench bench-short setup setup-demo setup-postgres setup-slurm setup-peers setup-airflow clean
+.PHONY: help demo test test-long test-frameworks test-airflow test-hdfs test-survival check format bench bench-short bench-fs bench-fs-short setup setup-demo setup-postgres setup-slurm setup-peers setup-airflow clean
 
 help:
 	@echo 'make demo         three teams share eight simulated GPUs, and the screen says why, in a minute'
@@ -15,15 +15,18 @@ help:
 	@echo 'make test-long    a million random histories of the scheduler, some hours (HISTORIES=100000: some minutes)'
 	@echo 'make test-frameworks  real PyTorch, Paddle, MPI, Ray, Spark jobs; installs them first, gigabytes'
 	@echo 'make test-airflow exported pipelines in a real Airflow, against the schema of Argo; installs Airflow first'
+	@echo 'make test-hdfs    HDFS against a real Hadoop; fetches it from Maven Central first'
+	@echo 'make test-survival  a mount whose daemon is killed a hundred times (KILLS=1000: more)'
 	@echo 'make check        lint, formatting, types, import contracts'
 	@echo 'make format       let ruff fix what it can'
 	@echo 'make bench        every figure beside a peer, some minutes (bench-short: about one); TRACE=philly.csv for more'
+	@echo 'make bench-fs     the filesystem beside ext4 and rclone, some minutes (bench-fs-short: about two)'
 	@echo 'make clean        remove the environment and all caches'
 
 demo: setup-demo
 	@exec $(BIN)/python demo/demo.py
 
-test: setup setup-postgres
+test: setup setup-postgres setup-storage
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 HISTORIES ?= 1000000
@@ -36,6 +39,14 @@ test-frameworks: setup
 
 test-airflow: setup setup-airflow
 	PADDLEFLOW_AIRFLOW_PYTHON=$(CURDIR)/.venv-airflow/bin/python $(BIN)/python -m pytest -v tests/exports
+
+# A real HDFS: Hadoop's own, from Maven Central. Needs Java and mvn.
+test-hdfs: setup
+	PADDLEFLOW_TEST_HDFS=1 $(BIN)/python -m pytest -v tests/objects/test_hdfs.py
+
+KILLS ?= 100
+test-survival: setup setup-storage
+	PADDLEFLOW_KILLS=$(KILLS) $(BIN)/python -m pytest -v -s tests/pfs/test_survival.py
 
 check: setup
 	$(BIN)/ruff check .
@@ -53,6 +64,12 @@ bench: setup-demo setup-slurm setup-peers setup-airflow
 bench-short: setup-demo setup-slurm setup-peers
 	@exec $(BIN)/python -m bench --short
 
+bench-fs: setup setup-storage
+	@exec $(BIN)/python -m bench.storage
+
+bench-fs-short: setup setup-storage
+	@exec $(BIN)/python -m bench.storage --short
+
 setup: $(VENV)/.installed-dev
 setup-demo: $(VENV)/.installed-server
 
@@ -67,7 +84,7 @@ $(BIN)/python:
 # A stamp for each set of dependencies: pip runs once, and again when pyproject.toml changes.
 $(VENV)/.installed-server: pyproject.toml | $(BIN)/python
 	@echo 'installing paddleflow into $(VENV)'
-	@$(PIP_INSTALL) -e '.[server]'
+	@$(PIP_INSTALL) -e '.[server,demo]'
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
@@ -79,6 +96,11 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 setup-postgres:
 	@command -v postgres >/dev/null || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 \
 		|| .ci/apt-install 'the tests start a PostgreSQL of their own' postgresql
+
+# Mounts of ordinary users need fusermount3; SFTP is tested against OpenSSH's server.
+setup-storage:
+	@command -v fusermount3 >/dev/null || .ci/apt-install 'mounts of ordinary users need fusermount3' fuse3
+	@PATH="$$PATH:/usr/sbin" command -v sshd >/dev/null || .ci/apt-install 'SFTP is tested against OpenSSH' openssh-server
 
 # The peer of the bench. Without it the bench runs and says that Slurm was not measured.
 setup-slurm:

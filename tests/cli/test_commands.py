@@ -40,7 +40,15 @@ SUCCESS_LINES: list[tuple[str, tuple[str, str], Any, str]] = [
     ("flavour update f -c 2", ("PUT", "/flavour/f"), FLAVOUR, "update [f] success"),
     ("flavour delete f", ("DELETE", "/flavour/f"), None, "flavour[f] delete success "),
     ("fs create d local://a/b", ("POST", "/fs"), {"fsName": "d", "fsID": "fs-root-d"}, "fs[d] create success"),
+    ("fs update d local://a/b", ("PUT", "/fs"), {"fsName": "d", "fsID": "fs-root-d"}, "fs[d] update success"),
     ("fs delete d", ("DELETE", "/fs/d"), None, "fs[d] delete success"),
+    ("fs link d /p s3://b", ("POST", "/link"), None, "fs[d] create link success"),
+    ("fs unlink d /p", ("DELETE", "/link/d"), None, "fs[d] delete link success"),
+    ("fs createfscache d", ("POST", "/fsCache"), None, "create fs cache success"),
+    ("fs updatefscache d -o quota=1", ("PUT", "/fsCache/d"), None, "fs[d] cache config update success"),
+    ("fs deletefscache d", ("DELETE", "/fsCache/d"), None, "fs[d] cache config delete success"),
+    ("fs snapshot create d", ("POST", "/fs/d/snapshot"), {"snapshotID": "s-1"}, "snapshot[s-1] create success"),
+    ("fs snapshot delete d s-1", ("DELETE", "/fs/d/snapshot/s-1"), None, "snapshot[s-1] delete success"),
     ("cluster create c http://x Local", ("POST", "/cluster"), CLUSTER, "cluster[c] create  success, id[cluster-1]"),
     ("cluster update c --status offline", ("PUT", "/cluster/c"), CLUSTER, "cluster[c] update success, id[cluster-1]"),
     ("cluster delete c", ("DELETE", "/cluster/c"), None, "cluster[c] delete success"),
@@ -66,6 +74,10 @@ EMPTY_LISTS = [
     ("queue grantlist", "/grant", {"grantList": []}, "no grantlist found "),
     ("flavour list", "/flavour", {"flavourList": []}, "not find flavour"),
     ("fs list", "/fs", {"fsList": []}, "no fs found "),
+    ("fs listlink d", "/link/d", {"linkList": []}, "no link found "),
+    ("fs mounts d", "/fsMount", {"mountList": []}, "no mount found "),
+    ("fs stats d", "/fsCache/stats/d", {"nodes": []}, "no node has told of a cache "),
+    ("fs snapshot list d", "/fs/d/snapshot", {"snapshotList": []}, "no snapshot found "),
     ("cluster list", "/cluster", {"clusterList": []}, "no cluster found "),
     ("job list", "/job", {"jobList": []}, "no job found"),
 ]
@@ -413,7 +425,7 @@ Commands:
   schedule    run pipelines at set times
   queue       manage queues and who may use them
   flavour     manage flavours, named amounts of resources
-  fs          manage filesystems
+  fs          manage filesystems, mount them, work on their files
   cluster     manage clusters
   user        manage users
   log         show logs
@@ -453,7 +465,20 @@ OPTIONS = {
     "fs list": "-u --username -m --maxsize",
     "fs show": "fsname -u --username",
     "fs delete": "fsname -u --username",
-    "fs create": "fsname url -u --username -o --option",
+    "fs create": "fsname url -u --username -o --option --properties",
+    "fs update": "fsname url -u --username -o --option --properties",
+    "fs mount": "fsname path -u --username -o --option --foreground",
+    "fs umount": "path -f --force",
+    "fs createfscache": "fsname -u --username -o --option",
+    "fs getfscache": "fsname -u --username",
+    "fs deletefscache": "fsname -u --username",
+    "fs link": "fsname fspath url -u --username -o --option --properties",
+    "fs unlink": "fsname fspath -u --username",
+    "fs showlink": "fsname fspath -u --username",
+    "fs listlink": "fsname -u --username -m --maxsize",
+    "fs warmup": "places -f --file -p --parallel -t --type -r --recursive -u --username",
+    "fs stats": "what --interval -l --lines -u --username",
+    "fs bench": "path --block-size --big-file-size --small-file-size --small-file-count -p --threads",
     "cluster list": "-m --maxkeys -mk --marker -cn --clusternames -cs --clusterstatus",
     "cluster show": "clustername",
     "cluster delete": "clustername",

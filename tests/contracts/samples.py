@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from paddleflow.domain.catalog import Pipeline, PipelineVersion
 from paddleflow.domain.clusters import Cluster, ClusterType, Node
 from paddleflow.domain.events import Event, EventKind
-from paddleflow.domain.filesystems import Filesystem
+from paddleflow.domain.filesystems import CacheConfig, Filesystem, Link
 from paddleflow.domain.flavours import Flavour
 from paddleflow.domain.ids import (
     CacheId,
@@ -41,6 +41,7 @@ from paddleflow.domain.jobs import (
     Spot,
     Task,
 )
+from paddleflow.domain.mounts import CacheReport, Mount
 from paddleflow.domain.queries import JobFilter
 from paddleflow.domain.queues import Queue
 from paddleflow.domain.resources import Resources
@@ -58,6 +59,7 @@ from paddleflow.domain.runs import (
     Stop,
 )
 from paddleflow.domain.schedules import ConcurrencyPolicy, Schedule, ScheduleStatus
+from paddleflow.domain.snapshots import Snapshot, SnapshotKind, SnapshotState
 from paddleflow.domain.users import Grant, ResourceType, User
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -151,6 +153,91 @@ def filesystem(name: str = "data", owner: str = "alice", **changes: Any) -> File
         "updated_at": NOON,
     }
     return Filesystem(**fields | changes)
+
+
+def link(fs_path: str = "/linked", fs_id: str = "fs-alice-data", **changes: Any) -> Link:
+    fields: dict[str, Any] = {
+        "fs_id": fs_id,
+        "fs_path": fs_path,
+        "owner": "alice",
+        "type": "s3",
+        "server_address": "s3.example.org",
+        "sub_path": "/dir",
+        "properties": {"bucket": "b", "secretKey": "sealed:x"},
+        "created_at": NOON,
+        "updated_at": NOON,
+    }
+    return Link(**fields | changes)
+
+
+def cache_config(fs_id: str = "fs-alice-data", **changes: Any) -> CacheConfig:
+    fields: dict[str, Any] = {
+        "fs_id": fs_id,
+        "cache_dir": "/var/cache/x",
+        "quota": 1 << 40,
+        "meta_driver": "disk",
+        "block_size": 1 << 20,
+        "debug": True,
+        "clean_cache": True,
+        "cpu_limit": "500m",
+        "memory_limit": "1Gi",
+        "node_taint_toleration": {"a": "b"},
+        "extra_config": {"meta-ttl": "5"},
+        "created_at": NOON,
+        "updated_at": NOON,
+    }
+    return CacheConfig(**fields | changes)
+
+
+def mount(id: str = "mount-1", fs_id: str = "fs-alice-data", **changes: Any) -> Mount:
+    fields: dict[str, Any] = {
+        "id": id,
+        "fs_id": fs_id,
+        "user": "bobby",
+        "node": "node-1",
+        "mountpoint": "/mnt/data",
+        "read_only": True,
+        "snapshot": "snap-1",
+        "created_at": NOON,
+        "seen_at": NOON,
+    }
+    return Mount(**fields | changes)
+
+
+def cache_report(node: str = "node-1", fs_id: str = "fs-alice-data", **changes: Any) -> CacheReport:
+    fields: dict[str, Any] = {
+        "fs_id": fs_id,
+        "node": node,
+        "mount_id": "mount-1",
+        "cached_bytes": 1 << 40,
+        "cached_files": 7,
+        "total_bytes": 1 << 41,
+        "hits": 3,
+        "misses": 1,
+        "hit_bytes": 300,
+        "miss_bytes": 100,
+        "prefixes": {"train": 5},
+        "reported_at": NOON,
+    }
+    return CacheReport(**fields | changes)
+
+
+def snapshot(id: str = "snap-1", fs_id: str = "fs-alice-data", **changes: Any) -> Snapshot:
+    fields: dict[str, Any] = {
+        "id": id,
+        "fs_id": fs_id,
+        "owner": "alice",
+        "name": "before",
+        "sub_path": "train",
+        "kind": SnapshotKind.COPY,
+        "state": SnapshotState.READY,
+        "files": 3,
+        "bytes": 1 << 40,
+        "message": "m",
+        "created_at": NOON,
+        "updated_at": NOON,
+    }
+    return Snapshot(**fields | changes)
 
 
 def job(id: str = "job-1", **changes: Any) -> Job:

@@ -22,6 +22,7 @@ from tests.contracts.store_catalog_contract import StoreCatalogContract
 from tests.contracts.store_contract import ALL, PATIENCE_S, StoreContract
 from tests.contracts.store_lists_contract import StoreListsContract
 from tests.contracts.store_runs_contract import StoreRunsContract
+from tests.contracts.store_storage_contract import StoreStorageContract
 from tests.postgres import PostgresServer
 
 LOCK_AND_WAIT = """
@@ -47,13 +48,17 @@ def small_disk(tmp_path: Path) -> Iterator[Path | None]:
     subprocess.run(["umount", str(directory)], check=True)
 
 
-class TestMemoryStore(StoreContract, StoreListsContract, StoreRunsContract, StoreCatalogContract):
+class RowsContract(StoreContract, StoreListsContract, StoreRunsContract, StoreCatalogContract, StoreStorageContract):
+    """All that every store keeps."""
+
+
+class TestMemoryStore(RowsContract):
     @pytest.fixture
     def store(self) -> Store:
         return MemoryStore()
 
 
-class SqlStoreContract(StoreContract, StoreListsContract, StoreRunsContract, StoreCatalogContract):
+class SqlStoreContract(RowsContract):
     @pytest.fixture(params=["enumerate", "walk"])
     def list_strategy(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         """Labels and times that few rows match are enumerated; with the bound at zero every list is a walk."""

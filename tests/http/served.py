@@ -19,6 +19,7 @@ import uvicorn
 from paddleflow.adapters.directories import DirectoryFiles
 from paddleflow.adapters.identity import KeyedIdentity
 from paddleflow.adapters.memory.runtime import MemoryRuntime
+from paddleflow.adapters.memory.storages import RecordedStorages
 from paddleflow.adapters.sql.store import SqlStore
 from paddleflow.adapters.system import SystemClock
 from paddleflow.domain.ids import DEFAULT_CLUSTER
@@ -27,6 +28,7 @@ from paddleflow.settings import LocalSettings, Settings
 from paddleflow.testing.builders import a_node, resources
 from paddleflow.wiring.platform import Outside, Platform
 from paddleflow.wiring.serve import services_of
+from paddleflow.wiring.server_storage import OpenedStorages
 
 PREFIX = "/api/paddleflow/v1"
 ROOT_PASSWORD = "paddleflow"
@@ -135,18 +137,22 @@ class EndingServer(uvicorn.Server):
 
 
 class Served:
-    def __init__(self, directory: Path, *, busy_timeout_s: float = 5.0) -> None:
+    def __init__(self, directory: Path, *, busy_timeout_s: float = 5.0, real_storages: bool = False) -> None:
         self.clock = SystemClock()
         self.identity = KeyedIdentity(KEY, token_life=timedelta(hours=1))
         self.database = directory / "pf.db"
         self.store = SqlStore(f"sqlite:///{self.database}", busy_timeout_s=busy_timeout_s)
         self.runtime = MemoryRuntime(clock=self.clock, nodes=[a_node("node-1", resources("64", "256Gi", gpus=8))])
+        self.storages = RecordedStorages()
+        storages = OpenedStorages() if real_storages else self.storages
         outside = Outside(
             store=self.store,
             clock=self.clock,
             identity=self.identity,
             runtimes={DEFAULT_CLUSTER: self.runtime},
             files=DirectoryFiles(),
+            storages=storages,
+            snapshots=storages,
             holder="test",
         )
         settings = Settings(local=LocalSettings(sample_every_s=0.05))

@@ -64,7 +64,8 @@ def test_no_route_answers_without_a_valid_token(served: Served, alice: Caller) -
             continue
         for case, (token, code) in cases.items():
             caller = Caller(served.port, token=token)
-            answer = caller.call(method, target_of(path), BODIES.get(name, {}), prefix="")
+            mounted = {"x-pf-mount-token": token} if token else {}
+            answer = caller.call(method, target_of(path), BODIES.get(name, {}), prefix="", headers=mounted)
             assert (answer.status, answer.code) == (400, code), f"{method} {path} with token: {case}"
 
 
@@ -81,6 +82,8 @@ def secrets_of_alice(served: Served, alice: Caller) -> Iterator[dict[str, str]]:
     job = alice.submit(name="alicejob", env={"SECRET": "hidden-words"}, command="echo hidden-words")
     served.runtime.write_log(served.task_of(job), b"hidden-words\n")  # type: ignore[arg-type]
     assert alice.post("/fs", {"name": "private", "url": "local:///mnt/hidden-words"}).status == 201
+    mount = alice.post("/fsMount", {"fsName": "private", "mountpoint": "/hidden-words"}).json["mountID"]
+    snapshot = alice.post("/fs/private/snapshot", {"name": "hidden-words"}).json["snapshotID"]
     assert alice.post("/flavour", {"name": "alices", "cpu": "1", "mem": "1Gi"}).status == 200
     text = TWO_STEPS.replace('command: "true"', "command: echo hidden-words")
     run = start(alice, text)
@@ -90,13 +93,15 @@ def secrets_of_alice(served: Served, alice: Caller) -> Iterator[dict[str, str]]:
     yield {
         "jobID": job, "fsName": "private", "flavourName": "alices", "username": "alice", "queueName": "closed-one",
         "runID": run, "pipelineID": pipeline, "pipelineVersionID": "1", "scheduleID": schedule,
+        "mountID": mount, "snapshotID": snapshot,
     }  # fmt: skip
     for stopped in (f"/schedule/{schedule}", f"/run/{run}?action=stop"):
         assert alice.put(stopped).status == 200, "nobody else has stopped it"
     assert alice.delete(f"/schedule/{schedule}").status == 200
     assert alice.delete(f"/pipeline/{pipeline}").status == 200
     served.finish(job)
-    alice.delete("/fs/private")
+    assert alice.delete(f"/fsMount/{mount}").status == 200
+    assert alice.delete("/fs/private").status == 200
     alice.delete("/flavour/alices")
 
 
@@ -108,6 +113,12 @@ def test_owner_routes_refuse_other_users(served: Served, bobby: Caller, secrets_
         "/log/job": f"jobID={secrets_of_alice['jobID']}",
         "/statistics/cardTime/{queueName}": window,
         "/fs/{fsName}": "username=alice",
+        "/fs/{fsName}/snapshot": "username=alice",
+        "/fs/{fsName}/snapshot/{snapshotID}": "username=alice",
+        "/fsMount": "username=alice&fsName=private",
+        "/fsCache/{fsName}": "username=alice",
+        "/fsCache/stats/{fsName}": "username=alice",
+        "/link/{fsName}": "username=alice&fsPath=/linked",
         "/run/{runID}": "action=stop",
         "/run/{runID}/why-cached": "step=first",
         "/artifact": f"username=alice&fsname=private&runID={secrets_of_alice['runID']}&path=x",

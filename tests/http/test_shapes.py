@@ -392,7 +392,7 @@ def test_filesystems(root: Caller, alice: Caller) -> None:
     assert (changed.status, changed.json["fsID"]) == (201, "fs-alice-data")
     assert alice.get("/fs/data").json["subPath"] == "/mnt/other"
     assert root.post("/fs", {**body, "username": "alice", "name": "more"}).json["fsID"] == "fs-alice-more"
-    assert alice.post("/fs", {**body, "name": "x", "url": "s3://bucket"}).code == "InvalidFileSystemParamsURL"
+    assert alice.post("/fs", {**body, "name": "x", "url": "nfs://host/dir"}).code == "InvalidFileSystemParamsURL"
     assert alice.post("/fs", {**body, "name": "a/b"}).code == "FileSystemNameFormatError"
     job = alice.submit(fs={"name": "data", "mountPath": "/data", "readOnly": True})
     assert alice.get(f"/job/{job}").json["fs"] == {

@@ -7,19 +7,23 @@ import typing
 import pytest
 
 from paddleflow.domain import commands as c
-from paddleflow.domain.access import authorize, may_use_queue
+from paddleflow.domain.access import authorize, may_use_filesystem, may_use_queue
 from paddleflow.domain.errors import Denied
+from paddleflow.domain.filesystems import Filesystem
 from paddleflow.domain.ids import (
     ROOT,
     CacheId,
     ClusterName,
+    FilesystemId,
     FlavourName,
     GrantId,
     JobId,
+    MountId,
     PipelineId,
     QueueName,
     RunId,
     ScheduleId,
+    SnapshotId,
     UserName,
     VersionId,
 )
@@ -31,6 +35,7 @@ ALICE, BOSS = Actor(name=UserName("alice")), Actor(name=ROOT)
 REPORT = TaskReport(task_id="t", job_id="j", status=TaskStatus.RUNNING)  # type: ignore[arg-type]
 
 RUN, PIPELINE, SCHEDULE = RunId("run-000001"), PipelineId("ppl-000001"), ScheduleId("schedule-000001")
+SNAPSHOT, MOUNT = SnapshotId("snap-1"), MountId("mount-1")
 
 ROOT_ONLY = [
     c.CreateUser(name="bob1", password="x"),
@@ -47,6 +52,13 @@ ROOT_ONLY = [
     c.CreateFilesystem(name="f", url="local:///a", owner="bob1"),
     c.UpdateFilesystem(name="f", url="local:///a", owner="bob1"),
     c.DeleteFilesystem(name="f", owner="bob1"),
+    c.CreateLink(fs_name="f", fs_path="/l", url="local:///a", owner="bob1"),
+    c.DeleteLink(fs_name="f", fs_path="/l", owner="bob1"),
+    c.CreateCacheConfig(fs_name="f", settings=c.CacheSettings(), owner="bob1"),
+    c.UpdateCacheConfig(fs_name="f", settings=c.CacheSettings(), owner="bob1"),
+    c.DeleteCacheConfig(fs_name="f", owner="bob1"),
+    c.CreateSnapshot(fs_name="f", owner="bob1"),
+    c.DeleteSnapshot(fs_name="f", id=SNAPSHOT, owner="bob1"),
     c.CreateRun(name="r", source="s", text="t", plan="p", owner="bob1"),
     c.DeleteArtifact(fs_name="f", run_id=RUN, path="p", owner="bob1"),
     c.CreatePipeline(name="p", text="t", owner="bob1"),
@@ -61,6 +73,17 @@ ANYONE = [
     c.CreateFilesystem(name="f", url="local:///a"),
     c.UpdateFilesystem(name="f", url="local:///a"),
     c.DeleteFilesystem(name="f"),
+    c.CreateLink(fs_name="f", fs_path="/l", url="local:///a"),
+    c.DeleteLink(fs_name="f", fs_path="/l"),
+    c.CreateCacheConfig(fs_name="f", settings=c.CacheSettings()),
+    c.UpdateCacheConfig(fs_name="f", settings=c.CacheSettings()),
+    c.DeleteCacheConfig(fs_name="f"),
+    c.CreateSnapshot(fs_name="f"),
+    c.DeleteSnapshot(fs_name="f", id=SNAPSHOT),
+    c.OpenMount(fs_id=FilesystemId("fs-bob1-f")),
+    c.RenewMount(id=MOUNT),
+    c.CloseMount(id=MOUNT),
+    c.ReportCache(id=MOUNT, node="n"),
     c.SubmitJob(spec=JobSpec(members=())),
     c.UpdateJob(id=JobId("j")),
     c.StopJob(id=JobId("j")),
@@ -93,6 +116,8 @@ PLATFORM_ONLY = [
     c.AdvanceRun(id=RUN, seen=1),
     c.ForgetRunRemains(id=RUN),
     c.FireSchedule(id=SCHEDULE, seen=1),
+    c.ReportSnapshot(id=SNAPSHOT, files=0, bytes=0),
+    c.ForgetSnapshot(id=SNAPSHOT),
 ]
 
 
@@ -132,3 +157,26 @@ def test_a_queue_is_used_by_grant() -> None:
     assert may_use_queue(ALICE, "q", [grant])
     assert not may_use_queue(ALICE, "other", [grant])
     assert may_use_queue(BOSS, "other", [])
+
+
+def test_a_filesystem_is_used_by_its_owner_root_and_by_grant() -> None:
+    filesystem = Filesystem(
+        id=FilesystemId("fs-bob1-f"), name="f", owner=UserName("bob1"), type="local", created_at=THEN, updated_at=THEN
+    )
+
+    def grant(kind: ResourceType, resource: str) -> Grant:
+        return Grant(
+            id=GrantId("g"),
+            user=ALICE.name,
+            resource_type=kind,
+            resource_id=resource,
+            created_at=THEN,
+            updated_at=THEN,
+        )
+
+    assert may_use_filesystem(Actor(name=UserName("bob1")), filesystem, [])
+    assert may_use_filesystem(BOSS, filesystem, [])
+    assert may_use_filesystem(ALICE, filesystem, [grant(ResourceType.FILESYSTEM, "fs-bob1-f")])
+    assert not may_use_filesystem(ALICE, filesystem, [grant(ResourceType.FILESYSTEM, "fs-bob1-other")])
+    assert not may_use_filesystem(ALICE, filesystem, [grant(ResourceType.QUEUE, "fs-bob1-f")])
+    assert not may_use_filesystem(ALICE, filesystem, [])

@@ -56,6 +56,7 @@ class KeyedIdentity:
     def __init__(self, key: bytes, *, token_life: timedelta) -> None:
         self._token_key = _derived(key, "tokens")
         self._job_key = _derived(key, "jobs")
+        self._mount_key = _derived(key, "mounts")
         self._seal_key = base64.urlsafe_b64encode(_derived(key, "seal"))
         self._token_life = token_life
         self._signed = lru_cache(maxsize=_REMEMBERED_TOKENS)(self._check_signature)
@@ -122,3 +123,25 @@ class KeyedIdentity:
             return Fernet(self._seal_key).decrypt(sealed.encode()).decode()
         except InvalidToken as error:
             raise Invalid("a stored secret was sealed with another installation's key") from error
+
+    def mount_secret(self, token_id: str) -> str:
+        return _derived(self._mount_key, token_id).hex()
+
+    def seal_for(self, secret: str, text: str) -> str:
+        from cryptography.fernet import Fernet
+
+        return Fernet(_plan_key(secret)).encrypt(text.encode()).decode()
+
+
+def open_sealed_plan(token: str, sealed: str) -> str:
+    """What a mount is told, by the token with which it asked: the other half of ``seal_for``, for the mount's side."""
+    from cryptography.fernet import Fernet, InvalidToken
+
+    try:
+        return Fernet(_plan_key(token.rpartition(".")[2])).decrypt(sealed.encode()).decode()
+    except InvalidToken as error:
+        raise Invalid("the mount's plan was sealed for another token") from error
+
+
+def _plan_key(secret: str) -> bytes:
+    return base64.urlsafe_b64encode(_derived(secret.encode(), "plan"))

@@ -1,4 +1,5 @@
-"""Filesystems on the wire."""
+"""Filesystems and links on the wire. Of a secret only that it is set is shown: six asterisks, which an update may send
+back to leave it as it is."""
 
 # ruff: noqa: N815  the names of the fields are the names on the wire
 
@@ -8,8 +9,9 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from paddleflow.api.wire import WireRequest
-from paddleflow.domain.commands import CreateFilesystem, UpdateFilesystem
-from paddleflow.domain.filesystems import Filesystem
+from paddleflow.domain.commands import CreateFilesystem, CreateLink, UpdateFilesystem
+from paddleflow.domain.filesystems import Filesystem, Link
+from paddleflow.domain.storages import shown_properties
 
 
 class FilesystemRequest(WireRequest):
@@ -73,6 +75,54 @@ def filesystem_answer(filesystem: Filesystem) -> FilesystemAnswer:
         "type": filesystem.type,
         "subPath": filesystem.sub_path,
         "username": filesystem.owner,
-        "properties": dict(filesystem.properties),
+        "properties": shown_properties(filesystem.properties),
         "independentMountProcess": filesystem.independent_mount_process,
+    }
+
+
+class LinkRequest(WireRequest):
+    fsName: str = ""
+    fsPath: str = ""
+    url: str = ""
+    properties: dict[str, str] = Field(default_factory=dict)
+    username: str = ""
+
+    def to_command(self) -> CreateLink:
+        return CreateLink(
+            fs_name=self.fsName,
+            fs_path=self.fsPath,
+            url=self.url,
+            properties=self.properties,
+            owner=self.username,
+        )
+
+
+class LinkAnswer(TypedDict):
+    fsName: str
+    fsPath: str
+    serverAddress: str
+    type: str
+    username: str
+    subPath: str
+    properties: dict[str, str]
+
+
+class LinkListAnswer(TypedDict):
+    """Shaped like the list of filesystems."""
+
+    marker: str
+    truncated: bool
+    nextMarker: str
+    linkList: list[LinkAnswer]
+
+
+def link_answer(filesystem: Filesystem, link: Link) -> LinkAnswer:
+    return {
+        "fsName": filesystem.name,
+        "fsPath": link.fs_path,
+        "serverAddress": link.server_address,
+        "type": link.type,
+        "username": filesystem.owner,
+        "subPath": link.sub_path,
+        "properties": shown_properties(link.properties),
     }

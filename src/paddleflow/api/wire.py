@@ -38,7 +38,8 @@ class WireRequest(BaseModel):
         """Keys are matched whatever their case; an exact match wins; null means absent."""
         if not isinstance(given, dict):
             return given
-        fields = {name.lower(): name for name in cls.model_fields}
+        spelt = [field.alias or name for name, field in cls.model_fields.items()]
+        fields = {name.lower(): name for name in spelt}
         found: dict[str, Any] = {}
         for key, value in given.items():
             name = fields.get(key.lower()) if isinstance(key, str) else None

@@ -83,3 +83,10 @@ def schedule_ids(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 
 def filesystem_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     return _names(ctx, incomplete, lambda client: [one.name for one in client.list_fs(maxsize=_LIMIT)[1]])
+
+
+def filesystem_places(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """``FSNAME:`` and, where one stands already, nothing more: looking into a storage takes longer than typing."""
+    if ":" in incomplete or "/" in incomplete:
+        return []
+    return [f"{name}:/" for name in filesystem_names(ctx, param, incomplete)]

@@ -28,7 +28,7 @@ _TABLE = {
     "schedule": LazyCommand(f"{_COMMANDS}.schedule", "schedule", "run pipelines at set times"),
     "queue": LazyCommand(f"{_COMMANDS}.queue", "queue", "manage queues and who may use them"),
     "flavour": LazyCommand(f"{_COMMANDS}.flavour", "flavour", "manage flavours, named amounts of resources"),
-    "fs": LazyCommand(f"{_COMMANDS}.fs", "fs", "manage filesystems"),
+    "fs": LazyCommand(f"{_COMMANDS}.fs", "fs", "manage filesystems, mount them, work on their files"),
     "cluster": LazyCommand(f"{_COMMANDS}.cluster", "cluster", "manage clusters"),
     "user": LazyCommand(f"{_COMMANDS}.user", "user", "manage users"),
     "log": LazyCommand(f"{_COMMANDS}.log", "log", "show logs"),

@@ -11,15 +11,40 @@ from typing import assert_never
 
 from paddleflow.domain import commands
 from paddleflow.domain.errors import Denied, no_access
+from paddleflow.domain.filesystems import Filesystem
 from paddleflow.domain.ids import UserName
 from paddleflow.domain.jobs import Job
+from paddleflow.domain.storage_commands import StorageCommand
 from paddleflow.domain.users import Actor, Grant, ResourceType
 
 ONLY_ROOT = "This operation is only allowed for root user"
 
+_OfThePlatform = (
+    commands.SeedInstallation
+    | commands.AdmitJob
+    | commands.ReserveRoom
+    | commands.EvictJob
+    | commands.ResizeJob
+    | commands.ExpireJob
+    | commands.FailJob
+    | commands.ForgetRemains
+    | commands.ReportTask
+    | commands.ReportNodes
+    | commands.AdvanceRun
+    | commands.ForgetRunRemains
+    | commands.FireSchedule
+)
+"""Reports and decisions."""
+
 
 def authorize(actor: Actor, command: commands.Command) -> None:
     """Refuse what this actor may never ask, before anything is loaded. Ownership is checked with the row in hand."""
+    if isinstance(command, _OfThePlatform):
+        _require_platform(actor)
+        return
+    if isinstance(command, StorageCommand):
+        _authorize_storage(actor, command)
+        return
     match command:
         case commands.CreateUser() | commands.CreateGrant() | commands.DeleteGrant():
             require_root(actor, code="OnlyRootAllowed")
@@ -42,25 +67,7 @@ def authorize(actor: Actor, command: commands.Command) -> None:
             | commands.UpdatePipeline(owner=owner)
             | commands.CreateSchedule(owner=owner)
         ):
-            if owner and owner != actor.name:
-                require_root(actor, code="AccessDenied")
-        case (
-            commands.SeedInstallation()
-            | commands.AdmitJob()
-            | commands.ReserveRoom()
-            | commands.EvictJob()
-            | commands.ResizeJob()
-            | commands.ExpireJob()
-            | commands.FailJob()
-            | commands.ForgetRemains()
-            | commands.ReportTask()
-            | commands.ReportNodes()
-            | commands.AdvanceRun()
-            | commands.ForgetRunRemains()
-            | commands.FireSchedule()
-        ):
-            if not actor.is_platform:
-                raise Denied("only the platform itself may report or decide", code="ActionNotAllowed")
+            _require_for(actor, owner)
         case commands.CreateFlavour() | commands.UpdateFlavour() | commands.DeleteFlavour():
             pass  # anyone may create; update and delete check the owner of the row
         case commands.SubmitJob() | commands.UpdateJob() | commands.StopJob() | commands.DeleteJob():
@@ -80,6 +87,37 @@ def authorize(actor: Actor, command: commands.Command) -> None:
             assert_never(command)
 
 
+def _authorize_storage(actor: Actor, command: StorageCommand) -> None:
+    match command:
+        case (
+            commands.CreateLink(owner=owner)
+            | commands.DeleteLink(owner=owner)
+            | commands.CreateCacheConfig(owner=owner)
+            | commands.UpdateCacheConfig(owner=owner)
+            | commands.DeleteCacheConfig(owner=owner)
+            | commands.CreateSnapshot(owner=owner)
+            | commands.DeleteSnapshot(owner=owner)
+        ):
+            _require_for(actor, owner)
+        case commands.ReportSnapshot() | commands.ForgetSnapshot():
+            _require_platform(actor)
+        case commands.OpenMount() | commands.RenewMount() | commands.CloseMount() | commands.ReportCache():
+            pass  # the filesystem's owner and grants decide who may mount it, and a mount is its user's
+        case _:
+            assert_never(command)
+
+
+def _require_for(actor: Actor, owner: str) -> None:
+    """Nobody but root acts for somebody else."""
+    if owner and owner != actor.name:
+        require_root(actor, code="AccessDenied")
+
+
+def _require_platform(actor: Actor) -> None:
+    if not actor.is_platform:
+        raise Denied("only the platform itself may report or decide", code="ActionNotAllowed")
+
+
 def require_root(actor: Actor, *, code: str = "OnlyRootAllowed") -> None:
     if not actor.is_root:
         message = ONLY_ROOT if code == "OnlyRootAllowed" else "Access denied"
@@ -95,6 +133,17 @@ def require_owner(
 
 def require_job(actor: Actor, job: Job) -> None:
     require_owner(actor, job.owner, "job", job.id)
+
+
+def may_use_filesystem(actor: Actor, filesystem: Filesystem, grants: Collection[Grant]) -> bool:
+    """Its owner, root, and whoever was granted it."""
+    return (
+        actor.is_root
+        or actor.name == filesystem.owner
+        or any(
+            grant.resource_type is ResourceType.FILESYSTEM and grant.resource_id == filesystem.id for grant in grants
+        )
+    )
 
 
 def may_use_queue(actor: Actor, queue: str, grants: Collection[Grant]) -> bool:

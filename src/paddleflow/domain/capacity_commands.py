@@ -163,7 +163,8 @@ class ReportNodes:
 class CreateFilesystem:
     name: str
     url: str
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """May hold secrets, open; they are sealed before they are stored."""
     owner: str = ""
     """Root may act for another user."""
     independent_mount_process: bool = False
@@ -173,7 +174,8 @@ class CreateFilesystem:
 class UpdateFilesystem:
     name: str
     url: str
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """A secret given as ``******`` is the one that is stored."""
     owner: str = ""
     independent_mount_process: bool = False
 

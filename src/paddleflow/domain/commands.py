@@ -56,6 +56,23 @@ from paddleflow.domain.run_commands import (
     StopSchedule,
     UpdatePipeline,
 )
+from paddleflow.domain.storage_commands import (
+    CacheSettings,
+    CloseMount,
+    CreateCacheConfig,
+    CreateLink,
+    CreateSnapshot,
+    DeleteCacheConfig,
+    DeleteLink,
+    DeleteSnapshot,
+    ForgetSnapshot,
+    OpenMount,
+    RenewMount,
+    ReportCache,
+    ReportSnapshot,
+    StorageCommand,
+    UpdateCacheConfig,
+)
 
 Command = (
     SeedInstallation
@@ -77,6 +94,7 @@ Command = (
     | CreateFilesystem
     | UpdateFilesystem
     | DeleteFilesystem
+    | StorageCommand
     | SubmitJob
     | UpdateJob
     | StopJob
@@ -110,28 +128,36 @@ Command = (
 __all__ = [
     "AdmitJob",
     "AdvanceRun",
+    "CacheSettings",
+    "CloseMount",
     "Command",
+    "CreateCacheConfig",
     "CreateCluster",
     "CreateFilesystem",
     "CreateFlavour",
     "CreateGrant",
+    "CreateLink",
     "CreatePipeline",
     "CreateQueue",
     "CreateRun",
     "CreateSchedule",
+    "CreateSnapshot",
     "CreateUser",
     "DeleteArtifact",
+    "DeleteCacheConfig",
     "DeleteCacheEntry",
     "DeleteCluster",
     "DeleteFilesystem",
     "DeleteFlavour",
     "DeleteGrant",
     "DeleteJob",
+    "DeleteLink",
     "DeletePipeline",
     "DeletePipelineVersion",
     "DeleteQueue",
     "DeleteRun",
     "DeleteSchedule",
+    "DeleteSnapshot",
     "DeleteUser",
     "EvictJob",
     "ExpireJob",
@@ -139,7 +165,12 @@ __all__ = [
     "FireSchedule",
     "ForgetRemains",
     "ForgetRunRemains",
+    "ForgetSnapshot",
+    "OpenMount",
+    "RenewMount",
+    "ReportCache",
     "ReportNodes",
+    "ReportSnapshot",
     "ReportTask",
     "ReserveRoom",
     "ResizeJob",
@@ -151,6 +182,7 @@ __all__ = [
     "StopRun",
     "StopSchedule",
     "SubmitJob",
+    "UpdateCacheConfig",
     "UpdateCluster",
     "UpdateFilesystem",
     "UpdateFlavour",

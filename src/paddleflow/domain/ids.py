@@ -22,6 +22,11 @@ FilesystemId = NewType("FilesystemId", str)
 """``fs-<user>-<name>``."""
 
 GrantId = NewType("GrantId", str)
+MountId = NewType("MountId", str)
+"""``mount-`` and 16 hex digits."""
+
+SnapshotId = NewType("SnapshotId", str)
+"""``snap-`` and 16 hex digits."""
 
 RunId = NewType("RunId", str)
 """``run-`` and at least six digits, counted up."""

@@ -52,6 +52,8 @@ class AdmitJob:
     spots: tuple[Spot, ...]
     image_note: str = ""
     """Said to a job that names an image: what its runtime does with it."""
+    placement_note: str = ""
+    """Why there and not elsewhere, where there was something to choose by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,7 @@ from paddleflow.domain.names import (
 )
 from paddleflow.domain.queues import Queue, QueueStatus
 from paddleflow.domain.resources import CPU, MEMORY, Resources
+from paddleflow.domain.storages import LOCAL
 from paddleflow.domain.users import Actor
 from paddleflow.ports.store import ReadView
 from paddleflow.scheduling.entries import waiting_of
@@ -174,7 +175,7 @@ def _mount(desk: Desk, field: str, asked: FsRef) -> FsRef:
         asked,
         id=fs_id,
         type=filesystem.type,
-        host_path=filesystem.sub_path,
+        host_path=filesystem.sub_path if filesystem.type == LOCAL else "",
         mount_path=check_mount_path(f"{field}.mountPath", target, code=CREATE_FAILED),
         sub_path=check_sub_path(f"{field}.subPath", asked.sub_path, code=CREATE_FAILED),
     )

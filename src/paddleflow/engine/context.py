@@ -24,6 +24,7 @@ class Context:
     new_id: Callable[[str, int], str]
     """``new_id("job", 16)`` is ``job-`` and 16 random hexadecimal digits."""
     seal: Callable[[str], str]
+    unseal: Callable[[str], str]
     password_hash: str = ""
     """Of the password the command carries; made before the transaction began, because it is slow by design."""
 

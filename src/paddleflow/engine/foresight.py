@@ -10,6 +10,7 @@ from paddleflow.domain.access import require_job, require_root
 from paddleflow.domain.errors import Invalid, not_found
 from paddleflow.domain.ids import JobId, NodeName, QueueName, spell_id
 from paddleflow.domain.jobs import Job, JobStatus
+from paddleflow.domain.mounts import REPORT_LIFE
 from paddleflow.domain.queries import (
     Eta,
     QueueChange,
@@ -33,7 +34,9 @@ from paddleflow.scheduling.decide import decide
 from paddleflow.scheduling.decisions import Decisions
 from paddleflow.scheduling.entries import Waiting, waiting_of
 from paddleflow.scheduling.ledger import Ledger
+from paddleflow.scheduling.locality import cached_of, preferred
 from paddleflow.scheduling.never import check_can_ever_fit
+from paddleflow.scheduling.reasons import near_data
 from paddleflow.simulation.durations import Durations
 from paddleflow.simulation.forecast import Forecast, forecast_start
 
@@ -72,13 +75,16 @@ class Foresight:
     def why(self, actor: Actor, job_id: JobId) -> Why:
         job = self._job(actor, job_id)
         if job.status is not JobStatus.INIT:
-            return Why(job=job, sentence=_told(job), details={"status": job.status, "message": job.message})
-        ledger = load_ledger(self._store)
+            sentence = _told(job) + self._near_data(job)
+            return Why(job=job, sentence=sentence, details={"status": job.status, "message": job.message})
+        ledger = load_ledger(self._store, self._clock.now())
         decisions = decide(ledger, self._now(), focus=job_id)
         entry = waiting_of(job)
         reason = decisions.reason_of(entry)
         if reason is None:
-            return Why(job=job, sentence="it fits and starts in a moment", details={})
+            return Why(
+                job=job, sentence="it fits and starts in a moment" + _near(ledger, decisions, job_id), details={}
+            )
         details = {"kind": reason.kind, **reason.numbers, **_surroundings(ledger, entry)}
         sentence = f"it waits: {reason.sentence}"
         starts_by = next((kept.starts_by for kept in decisions.promises if kept.job_id == job_id), None)
@@ -88,6 +94,17 @@ class Foresight:
             wait = _span((latest - self._clock.now()).total_seconds())
             sentence += f"; by the time limits of what runs it starts in {wait} at the latest"
         return Why(job=job, sentence=sentence, details=details)
+
+    def _near_data(self, job: Job) -> str:
+        """Of a job on its node: how much of its data that node has now."""
+        entry = waiting_of(job)
+        if job.status not in (JobStatus.PENDING, JobStatus.RUNNING) or not entry.data or not job.placements:
+            return ""
+        with self._store.read() as view:
+            reports = view.cache_reports.since(self._clock.now() - REPORT_LIFE)
+        node = job.placements[0].node
+        share = preferred(entry, cached_of(reports)).get(node, 0.0)
+        return f"; {near_data(node, share)}" if share else ""
 
     def eta(self, actor: Actor, job_id: JobId) -> Eta:
         job = self._job(actor, job_id)
@@ -100,7 +117,7 @@ class Foresight:
                 status=job.status,
                 sentence=f"too few jobs have succeeded here to tell how long such jobs run: {learnt} of {_ENOUGH}",
             )
-        forecast = forecast_start(load_ledger(self._store), job_id, self._now(), durations)
+        forecast = forecast_start(load_ledger(self._store, self._clock.now()), job_id, self._now(), durations)
         return _eta(job, forecast, self._clock.now())
 
     def _durations(self) -> tuple[Durations, int]:
@@ -118,7 +135,7 @@ class Foresight:
 
     def what_if(self, actor: Actor, question: WhatIf) -> WhatIfAnswer:
         require_root(actor)
-        ledger = load_ledger(self._store)
+        ledger = load_ledger(self._store, self._clock.now())
         queues = {queue.name: queue for queue in ledger.queues.values()}
         for change in question.queues:
             queues[change.name] = _changed(queues, change)
@@ -143,7 +160,7 @@ class Foresight:
             desk = Desk(rows=view, actor=actor, now=self._clock.now(), new_id=self._new_id)
             job = accepted(desk, question.job)
         last = max((entry.seq for line in ledger.waiting.values() for entry in line), default=0)
-        entry = replace(waiting_of(job), seq=last + 1)
+        entry = replace(ledger.entry_of(job), seq=last + 1)
         check_can_ever_fit(entry, ledger.queues[entry.queue], list(ledger.queues.values()), ledger.nodes)
         return entry
 
@@ -213,6 +230,8 @@ class _Story:
             freed = [job_id for job_id, other in self._evicted.items() if other == asked.job_id]
             where = ", ".join(dict.fromkeys(nodes))
             sentence = f"it would start on {where}" + (f" once {_listed(freed)} had gone" if freed else "")
+            share = asked.prefers.get(nodes[0], 0.0)
+            sentence += f": {near_data(nodes[0], share)}" if share else ""
             return WouldRun(starts=True, sentence=sentence, nodes=nodes)
         reason = decisions.reason_of(asked)
         if reason is None:
@@ -350,6 +369,14 @@ def _summary(answer: WhatIfAnswer, uprooted: Sequence[JobId]) -> str:
 def _listed(jobs: Sequence[JobId]) -> str:
     shown = ", ".join(jobs[:3])
     return shown if len(jobs) <= 3 else f"{shown} and {len(jobs) - 3} more"
+
+
+def _near(ledger: Ledger, decisions: Decisions, job_id: JobId) -> str:
+    """Where it starts, if that was chosen by where its data is."""
+    entry = ledger.waiting_of(job_id)
+    node = next((each.spots[0].node for each in decisions.admissions if each.job_id == job_id), None)
+    share = 0.0 if entry is None or node is None else entry.prefers.get(node, 0.0)
+    return f" on {node}: {near_data(node, share)}" if node is not None and share else ""
 
 
 def _told(job: Job) -> str:

@@ -17,9 +17,21 @@ from paddleflow.domain.commands import Command
 from paddleflow.domain.errors import Conflict, NotFound, Stale
 from paddleflow.domain.ids import spell_id
 from paddleflow.domain.names import check_password, check_text
+from paddleflow.domain.storages import shown_properties
 from paddleflow.domain.users import Actor
 from paddleflow.engine.context import Answer, Context
-from paddleflow.engine.handlers import access, capacity, catalog, filesystems, installation, jobs, runs, schedules
+from paddleflow.engine.handlers import (
+    access,
+    capacity,
+    catalog,
+    filesystems,
+    installation,
+    jobs,
+    mounts,
+    runs,
+    schedules,
+    snapshots,
+)
 from paddleflow.ports.clock import Clock
 from paddleflow.ports.identity import Identity
 from paddleflow.ports.store import Receipt, Store, UnitOfWork
@@ -48,6 +60,19 @@ _HANDLERS: dict[type, Callable[[Context, Any], Answer]] = {
     commands.CreateFilesystem: filesystems.create_filesystem,
     commands.UpdateFilesystem: filesystems.update_filesystem,
     commands.DeleteFilesystem: filesystems.delete_filesystem,
+    commands.CreateLink: filesystems.create_link,
+    commands.DeleteLink: filesystems.delete_link,
+    commands.CreateCacheConfig: mounts.create_cache_config,
+    commands.UpdateCacheConfig: mounts.update_cache_config,
+    commands.DeleteCacheConfig: mounts.delete_cache_config,
+    commands.OpenMount: mounts.open_mount,
+    commands.RenewMount: mounts.renew_mount,
+    commands.CloseMount: mounts.close_mount,
+    commands.ReportCache: mounts.report_cache,
+    commands.CreateSnapshot: snapshots.create_snapshot,
+    commands.DeleteSnapshot: snapshots.delete_snapshot,
+    commands.ReportSnapshot: snapshots.report_snapshot,
+    commands.ForgetSnapshot: snapshots.forget_snapshot,
     commands.SubmitJob: jobs.submit_job,
     commands.UpdateJob: jobs.update_job,
     commands.StopJob: jobs.stop_job,
@@ -126,6 +151,7 @@ class Intake:
             request_id=request_id,
             new_id=self._new_id,
             seal=self._identity.seal,
+            unseal=self._identity.unseal,
             password_hash=password_hash,
         )
 
@@ -156,9 +182,12 @@ class Intake:
 
 
 def _fingerprint(command: Command) -> str:
-    """A digest to tell commands apart. A password is left out: a fast digest of it, stored, could be guessed from."""
+    """A digest to tell commands apart. Secrets are left out: a fast digest of one, stored, could be guessed from."""
     if isinstance(command, commands.CreateUser | commands.SetPassword):
         command = replace(command, password="")
+    if isinstance(command, commands.CreateFilesystem | commands.UpdateFilesystem | commands.CreateLink):
+        command = replace(command, properties=shown_properties(command.properties))
+        return hashlib.sha256(f"{command!r} {sorted(command.properties.items())!r}".encode()).hexdigest()
     return hashlib.sha256(repr(command).encode()).hexdigest()
 
 

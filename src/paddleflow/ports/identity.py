@@ -42,3 +42,12 @@ class Identity(Protocol):
     def job_secret(self, job_id: JobId) -> str:
         """A secret for the tasks of one job to know each other by: always the same for a job, and for no other."""
         ...
+
+    def mount_secret(self, token_id: str) -> str:
+        """The secret part of a mount's token, made from its open part: always the same, and only this installation
+        can make it."""
+        ...
+
+    def seal_for(self, secret: str, text: str) -> str:
+        """Encrypt a text for whoever has that secret."""
+        ...

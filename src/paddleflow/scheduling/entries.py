@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from paddleflow.domain.ids import ClusterName, JobId, NodeName, QueueName
+from paddleflow.domain.ids import ClusterName, FilesystemId, JobId, NodeName, QueueName
 from paddleflow.domain.jobs import Elasticity, Job, JobSpec, JobStatus, Placement, Priority, Spot
 from paddleflow.domain.resources import NOTHING, Resources
 
@@ -46,6 +46,8 @@ class Waiting:
     not_before: float = 0.0
     limit_s: float | None = None
     """It is stopped when it has run so long: a bound others may rely on."""
+    data: tuple[FilesystemId, ...] = ()
+    """The filesystems it reads."""
     prefers: Mapping[NodeName, float] = field(default_factory=dict)
     """How much of its data each node has at hand; more is better."""
 
@@ -163,6 +165,13 @@ def waiting_of(job: Job) -> Waiting:
         since=_seconds(job.updated_at if job.generation else job.created_at),
         not_before=_seconds(job.not_before),
         limit_s=job.spec.policy.deadline_s,
+        data=_filesystems(job.spec),
+    )
+
+
+def _filesystems(spec: JobSpec) -> tuple[FilesystemId, ...]:
+    return tuple(
+        dict.fromkeys(FilesystemId(mount.id) for member in spec.members for mount in member.mounts if mount.id)
     )
 
 

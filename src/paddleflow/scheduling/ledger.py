@@ -18,6 +18,7 @@ from paddleflow.domain.queues import Queue
 from paddleflow.domain.resources import Resources
 from paddleflow.scheduling.decisions import Decisions, Resize
 from paddleflow.scheduling.entries import Held, Holding, TaskGroup, Waiting, holding_of, starting_of, waiting_of
+from paddleflow.scheduling.locality import Cached, preferred
 from paddleflow.scheduling.quota import QuotaTree
 from paddleflow.scheduling.rooms import Rooms
 
@@ -40,6 +41,8 @@ class Ledger:
         """Those holding room that end at a known moment at the latest."""
         self.rooms = Rooms(())
         self.quotas = QuotaTree((), ())
+        self._cached: Cached = {}
+        self._with_data = 0
         self._waiting_by_id: dict[JobId, Waiting] = {}
 
     def set_capacity(self, queues: Iterable[Queue], nodes: Iterable[Node]) -> None:
@@ -57,16 +60,32 @@ class Ledger:
         """Another ledger that holds the same, to try things on."""
         twin = Ledger()
         twin.set_capacity(self.queues.values(), self.nodes)
+        twin.set_cached(self._cached)
         for holding in self.holding.values():
             twin.hold(holding)
         for waiting in self._waiting_by_id.values():
             twin.wait(waiting)
         return twin
 
+    def set_cached(self, cached: Cached) -> None:
+        """Where data is at hand now; those that wait for room are told."""
+        if cached == self._cached:
+            return
+        self._cached = cached
+        for entry in [entry for entry in self._waiting_by_id.values() if entry.data]:
+            prefers = preferred(entry, cached)
+            if prefers != entry.prefers:
+                self.wait(replace(entry, prefers=prefers))
+
+    def entry_of(self, job: Job) -> Waiting:
+        """The job as one that waits, with the nodes that have its data."""
+        entry = waiting_of(job)
+        return replace(entry, prefers=preferred(entry, self._cached)) if entry.data else entry
+
     def put(self, job: Job) -> None:
         """The job is now as given; a job that has ended is forgotten."""
         if job.status is JobStatus.INIT:
-            self.wait(waiting_of(job))
+            self.wait(self.entry_of(job))
         elif job.status in HOLDING:
             self.hold(holding_of(job))
         else:
@@ -76,6 +95,7 @@ class Ledger:
         self.drop(entry.job_id)
         insort(self.waiting.setdefault(entry.queue, []), entry, key=_rank)
         self._waiting_by_id[entry.job_id] = entry
+        self._with_data += bool(entry.data)
         if entry.claim:
             self.claimants[entry.job_id] = entry
             self._book_claim(entry, 1)
@@ -102,6 +122,7 @@ class Ledger:
             self._book(held, -1)
         entry = self._waiting_by_id.pop(job_id, None)
         if entry is not None:
+            self._with_data -= bool(entry.data)
             line = self.waiting[entry.queue]
             del line[bisect_left(line, entry.rank, key=_rank)]
             if not line:
@@ -115,6 +136,11 @@ class Ledger:
 
     def holding_of(self, job_id: JobId) -> Holding | None:
         return self.holding.get(job_id)
+
+    @property
+    def waits_for_data(self) -> bool:
+        """Does anybody wait who would rather be where its data is?"""
+        return self._with_data > 0
 
     @property
     def waiting_count(self) -> int:

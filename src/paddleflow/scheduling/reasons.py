@@ -189,3 +189,8 @@ def grown(size: int, larger: int) -> Reason:
         sentence=f"grown from {size} to {larger} into idle room",
         numbers={"from": size, "to": larger},
     )
+
+
+def near_data(node: str, share: float) -> str:
+    """Why this node and not another that has room."""
+    return f"{node} has about {share:.0%} of its data in its cache"

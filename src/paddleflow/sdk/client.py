@@ -10,15 +10,20 @@ from typing import Self
 
 from paddleflow.sdk.artifacts import ArtifactCalls
 from paddleflow.sdk.clusters import ClusterCalls
+from paddleflow.sdk.file_access import FileCalls
 from paddleflow.sdk.filesystems import FilesystemCalls
 from paddleflow.sdk.flavours import FlavourCalls
+from paddleflow.sdk.fs_caches import FsCacheCalls
+from paddleflow.sdk.links import LinkCalls
 from paddleflow.sdk.logs import LogCalls
+from paddleflow.sdk.mounts import MountCalls
 from paddleflow.sdk.pipelines import PipelineCalls
 from paddleflow.sdk.profile import find_profile
 from paddleflow.sdk.queues import QueueCalls
 from paddleflow.sdk.replays import ReplayCalls
 from paddleflow.sdk.runs import RunCalls
 from paddleflow.sdk.schedules import ScheduleCalls
+from paddleflow.sdk.snapshots import SnapshotCalls
 from paddleflow.sdk.statistics import StatisticsCalls
 from paddleflow.sdk.users import UserCalls
 
@@ -28,6 +33,11 @@ class Client(
     QueueCalls,
     FlavourCalls,
     FilesystemCalls,
+    LinkCalls,
+    FsCacheCalls,
+    MountCalls,
+    SnapshotCalls,
+    FileCalls,
     ClusterCalls,
     RunCalls,
     ArtifactCalls,

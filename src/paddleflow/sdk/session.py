@@ -38,6 +38,11 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy for another process logs in as this one does, so the password is in it: send it to processes of your
+        own, and keep it nowhere."""
+        return self.__dict__.copy()
+
     def close(self) -> None:
         """Close the connections. The client may be used again afterwards."""
         self._transport.close()

@@ -2,15 +2,18 @@
 
 A call that may be repeated (a read, or a create that carries an idempotency key) is tried again a few times when the
 connection is lost half-way; a server that cannot be reached at all is reported at once, with its address. httpx is
-imported on first use, so that importing the client stays cheap.
+imported on first use, so that importing the client stays cheap. A process that was forked off makes connections of its
+own: two processes that read from one would each get half of the other's answers.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -50,8 +53,20 @@ class Transport:
 
     def __init__(self, host: str, port: int) -> None:
         self.address = _address(host, port)
+        self._start_afresh()
+        _ALIVE.add(self)
+
+    def _start_afresh(self) -> None:
         self._lazy_client: httpx.Client | None = None
         self._making = threading.Lock()
+
+    def __getstate__(self) -> dict[str, str]:
+        return {"address": self.address}
+
+    def __setstate__(self, state: dict[str, str]) -> None:
+        self.address = state["address"]
+        self._start_afresh()
+        _ALIVE.add(self)
 
     def call(
         self,
@@ -121,6 +136,12 @@ class Transport:
         if client is not None:
             client.close()
 
+    def leave_to_parent(self) -> object:
+        """In a forked process: what was open, which is the parent's; whatever comes opens anew."""
+        theirs = self._lazy_client
+        self._start_afresh()
+        return theirs
+
     def _client(self) -> httpx.Client:
         with self._making:
             if self._lazy_client is None:
@@ -143,6 +164,19 @@ class Transport:
 
     def _unreachable(self, problem: str, error: Exception) -> UnreachableError:
         return UnreachableError(CONNECTION_ERROR, f"{problem} the PaddleFlow server at {self.address}: {error}")
+
+
+_ALIVE: weakref.WeakSet[Transport] = weakref.WeakSet()
+_LEFT_TO_PARENT: list[object] = []
+"""Connections of the process this one was forked from: never used here, and never closed, because that would be told to
+the server on the parent's behalf."""
+
+
+def _after_fork() -> None:
+    _LEFT_TO_PARENT.extend([transport.leave_to_parent() for transport in list(_ALIVE)])
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def is_loopback(address: str) -> bool:

@@ -28,12 +28,14 @@ from paddleflow.server.routes import (
     filesystems,
     flavours,
     jobs,
+    mounts,
     pipelines,
     platform,
     queues,
     replays,
     runs,
     schedules,
+    snapshots,
     statistics,
 )
 from paddleflow.server.routing import Endpoint, asgi_endpoint, request_id_of
@@ -96,6 +98,8 @@ def declared_endpoints(metrics: Metrics, streams: Streams, workers: Workers) -> 
         queues.routes,
         clusters.routes,
         filesystems.routes,
+        mounts.routes,
+        snapshots.routes,
         artifacts.artifact_routes(workers),
         pipelines.routes,
         schedules.routes,

@@ -18,6 +18,7 @@ _SCHEMES = {
     "token": {"type": "apiKey", "in": "header", "name": "x-pf-authorization"},
     "bearer": {"type": "http", "scheme": "bearer"},
 }
+_MOUNT_SCHEMES = {"mountToken": {"type": "apiKey", "in": "header", "name": "x-pf-mount-token"}}
 _ERRORS = {
     400: "The request is malformed, breaks a rule, or proves nobody's identity",
     403: "Not allowed to this user, or not now",
@@ -38,7 +39,7 @@ def document_of(endpoints: Sequence[Endpoint], version: str) -> Json:
         "openapi": "3.1.0",
         "info": {"title": "PaddleFlow", "version": version},
         "paths": paths,
-        "components": {"schemas": schemas.definitions, "securitySchemes": _SCHEMES},
+        "components": {"schemas": schemas.definitions, "securitySchemes": _SCHEMES | _MOUNT_SCHEMES},
     }
 
 
@@ -71,7 +72,8 @@ def _operation(endpoint: Endpoint, schemas: _Schemas) -> Json:
         "responses": _responses(endpoint, schemas),
     }
     if endpoint.access is not Access.PUBLIC:
-        operation["security"] = [{name: []} for name in _SCHEMES]
+        schemes = _MOUNT_SCHEMES if endpoint.access is Access.MOUNT else _SCHEMES
+        operation["security"] = [{name: []} for name in schemes]
     if endpoint.body is not None:
         operation["requestBody"] = {
             "required": endpoint.body_required,

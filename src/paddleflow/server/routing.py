@@ -37,6 +37,8 @@ class Access(StrEnum):
     ROOT = "root"
     OWNER = "owner"
     """The owner of the thing named, or root."""
+    MOUNT = "mount"
+    """A mount, by the token of its own in the header x-pf-mount-token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,10 +143,22 @@ def token_of(request: Request) -> str:
     return token
 
 
+def mount_token_of(request: Request) -> str:
+    token = request.headers.get("x-pf-mount-token", "")
+    if not token:
+        raise Unauthenticated("Request should carry the token of a mount", code="AuthWithoutToken")
+    return token
+
+
 def admitted(endpoint: Endpoint, services: Services, request: Request, request_id: str) -> Call:
     """The call, once its caller is known and may use this endpoint at all."""
     if endpoint.access is Access.PUBLIC:
         return Call(request, services, NOBODY, request_id, "")
+    if endpoint.access is Access.MOUNT:
+        token = mount_token_of(request)
+        mount = services.mounts.mount_of(token)
+        check_texts(request)
+        return Call(request, services, Actor(name=mount.user), request_id, token)
     token = token_of(request)
     actor = services.reads.actor_of(token)
     if endpoint.access is Access.ROOT:

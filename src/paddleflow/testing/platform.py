@@ -11,7 +11,9 @@ from typing import Any, ParamSpec, TypeVar
 from paddleflow.adapters.identity import KeyedIdentity
 from paddleflow.adapters.memory.clock import VirtualClock
 from paddleflow.adapters.memory.files import MemoryFiles
+from paddleflow.adapters.memory.mounts import MemoryMounts
 from paddleflow.adapters.memory.runtime import MemoryRuntime
+from paddleflow.adapters.memory.storages import RecordedStorages
 from paddleflow.adapters.memory.store import MemoryStore
 from paddleflow.domain.clusters import Node
 from paddleflow.domain.commands import (
@@ -31,11 +33,15 @@ from paddleflow.domain.users import PLATFORM, Actor
 from paddleflow.engine.context import Answer
 from paddleflow.engine.feed import Feed
 from paddleflow.engine.intake import Intake
+from paddleflow.engine.job_mounts import JobMounts
 from paddleflow.engine.lease import Lease
+from paddleflow.engine.mounts import MountDesk
 from paddleflow.engine.pipelines import PipelineDesk, RunRequest
 from paddleflow.engine.reactors.admission import Admission
+from paddleflow.engine.reactors.archivist import Archivist
 from paddleflow.engine.reactors.launcher import Launcher
 from paddleflow.engine.reactors.loop import Reactor
+from paddleflow.engine.reactors.mounter import Mounter
 from paddleflow.engine.reactors.observer import Observer
 from paddleflow.engine.reactors.runner import Runner
 from paddleflow.engine.reactors.timekeeper import Timekeeper
@@ -43,6 +49,8 @@ from paddleflow.engine.reactors.timers import Timers
 from paddleflow.engine.reads import Reads
 from paddleflow.engine.run_reads import RunReads, RunView
 from paddleflow.engine.run_work import RunWork
+from paddleflow.engine.storage_desk import StorageDesk
+from paddleflow.engine.storage_reads import StorageReads
 from paddleflow.planning.source import Limits
 
 ROOT_ACTOR = Actor(name=ROOT)
@@ -74,12 +82,20 @@ class InMemoryPlatform:
         self.reads = Reads(self.store, self.clock, identity)
         self.desk = PipelineDesk(store=self.store, intake=self.intake, files=self.files, limits=self.limits)
         self.runs = RunReads(self.store, self.files)
+        self.storages = RecordedStorages()
+        self.storage = StorageDesk(
+            store=self.store, intake=self.intake, files=self.files, storages=self.storages, unseal=identity.unseal
+        )
+        self.storage_reads = StorageReads(self.store, self.clock)
+        self.node_mounts = MemoryMounts()
+        self.mounts = MountDesk(store=self.store, intake=self.intake, identity=identity, clock=self.clock)
         self.ask(SeedInstallation(root_password="paddleflow"), PLATFORM)
         self.restart()
 
     def restart(self) -> None:
         """Forget everything but the store and the runtime, as a server that was killed does."""
         runtimes = {DEFAULT_CLUSTER: self.runtime}
+        job_mounts = JobMounts(store=self.store, desk=self.mounts, mounts=self.node_mounts)
         self._observer = Observer(
             cluster=DEFAULT_CLUSTER,
             runtime=self.runtime,
@@ -97,7 +113,9 @@ class InMemoryPlatform:
                 runtimes=runtimes,
                 stop_grace_s=10.0,
                 python="python3",
+                mounts={DEFAULT_CLUSTER: job_mounts},
             ),
+            Mounter(cluster=DEFAULT_CLUSTER, store=self.store, mounts=job_mounts),
             Timers(store=self.store, intake=self.intake, clock=self.clock),
             Runner(
                 store=self.store,
@@ -109,6 +127,13 @@ class InMemoryPlatform:
                 quick=_AtOnce(),
             ),
             Timekeeper(store=self.store, intake=self.intake, clock=self.clock, desk=self.desk),
+            Archivist(
+                store=self.store,
+                intake=self.intake,
+                snapshots=self.storages,
+                unseal=self._identity.unseal,
+                workers=_AtOnce(),
+            ),
         ]
         self._after = self.feed.last_seq()
         self._observer.attach()

@@ -7,11 +7,10 @@ import socket
 import sys
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from paddleflow.adapters.directories import DirectoryFiles
 from paddleflow.adapters.identity import KeyedIdentity, load_or_create_key
 from paddleflow.adapters.local.runtime import LocalRuntime, LocalRuntimeOptions
 from paddleflow.adapters.sql.store import SqlStore
@@ -23,12 +22,16 @@ from paddleflow.domain.resources import CPU, GPU, MEMORY, Resources
 from paddleflow.domain.users import PLATFORM
 from paddleflow.engine.feed import Feed
 from paddleflow.engine.intake import Intake
+from paddleflow.engine.job_mounts import JobMounts
 from paddleflow.engine.lease import Lease
 from paddleflow.engine.logs import Logs
+from paddleflow.engine.mounts import MountDesk
 from paddleflow.engine.pipelines import PipelineDesk
 from paddleflow.engine.reactors.admission import Admission
+from paddleflow.engine.reactors.archivist import Archivist
 from paddleflow.engine.reactors.launcher import Launcher
 from paddleflow.engine.reactors.loop import Reactor, ReactorThread
+from paddleflow.engine.reactors.mounter import Mounter
 from paddleflow.engine.reactors.observer import Observer
 from paddleflow.engine.reactors.runner import Runner
 from paddleflow.engine.reactors.timekeeper import Timekeeper
@@ -37,18 +40,27 @@ from paddleflow.engine.reads import Reads
 from paddleflow.engine.run_reads import RunReads
 from paddleflow.engine.run_work import RunWork
 from paddleflow.engine.statistics import Sampler, Statistics
+from paddleflow.engine.storage_desk import StorageDesk
+from paddleflow.engine.storage_reads import StorageReads
 from paddleflow.planning.source import Limits
 from paddleflow.ports.clock import Clock
 from paddleflow.ports.files import Files
 from paddleflow.ports.identity import Identity
+from paddleflow.ports.mounts import NodeMounts
 from paddleflow.ports.runtime import Runtime
+from paddleflow.ports.storages import Snapshots, Storages
 from paddleflow.ports.store import Store
 from paddleflow.settings import LocalSettings, NodeSettings, PipelineSettings, Settings
+from paddleflow.wiring.node_mounts import MachineMounts
+from paddleflow.wiring.server_files import EveryonesFiles
+from paddleflow.wiring.server_storage import OpenedStorages
 
 HOST_NOTE = "the local runtime runs on the host; the image is recorded and not used"
 _EMBEDDED_HOLDER = "embedded"
 """A server on SQLite is alone, because it holds the lock of its state directory; after a crash it need not wait for
 its own lease to expire."""
+_ARCHIVE_WORKERS = 2
+"""Snapshots that are made or removed at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +72,11 @@ class Outside:
     identity: Identity
     runtimes: Mapping[ClusterName, Runtime]
     files: Files
+    storages: Storages
+    snapshots: Snapshots
     holder: str
+    mounts: Mapping[ClusterName, NodeMounts] = field(default_factory=dict)
+    """Of the clusters whose nodes are this machine."""
 
 
 class Platform:
@@ -78,6 +94,12 @@ class Platform:
         limits = pipeline_limits(settings.pipelines)
         self.pipelines = PipelineDesk(store=store, intake=self.intake, files=outside.files, limits=limits)
         self.runs = RunReads(store, outside.files)
+        unseal, storages = outside.identity.unseal, outside.storages
+        self.storage = StorageDesk(
+            store=store, intake=self.intake, files=outside.files, storages=storages, unseal=unseal
+        )
+        self.storage_reads = StorageReads(store, clock)
+        self.mounts = MountDesk(store=store, intake=self.intake, identity=outside.identity, clock=clock)
         self._workers = ThreadPoolExecutor(settings.pipelines.workers, thread_name_prefix="run-work")
         self._quick_workers = ThreadPoolExecutor(settings.pipelines.workers, thread_name_prefix="run-quick")
         self._runner = Runner(
@@ -92,17 +114,11 @@ class Platform:
         run_thread = self._thread(self._runner, "runner")
         self._runner.wake = run_thread.wake
         self._sampler = Sampler(self.statistics, settings.local.sample_every_s)
-        self._observers = [
-            Observer(
-                cluster=cluster,
-                runtime=runtime,
-                store=store,
-                intake=self.intake,
-                clock=clock,
-                lease=self._lease("runtime"),
-            )
-            for cluster, runtime in outside.runtimes.items()
-        ]
+        job_mounts = {
+            cluster: JobMounts(store=store, desk=self.mounts, mounts=mounts)
+            for cluster, mounts in outside.mounts.items()
+        }
+        self._observers = [self._observer(cluster, runtime) for cluster, runtime in outside.runtimes.items()]
         self._reactors = [
             self._thread(Admission(store=store, intake=self.intake, clock=clock, host_note=HOST_NOTE), "admission"),
             self._thread(
@@ -113,13 +129,42 @@ class Platform:
                     stop_grace_s=settings.local.stop_grace_s,
                     identity=outside.identity,
                     python=sys.executable,
+                    mounts=job_mounts,
                 ),
                 "runtime",
+            ),
+            *(
+                self._thread(Mounter(cluster=cluster, store=store, mounts=mounts), "runtime")
+                for cluster, mounts in job_mounts.items()
             ),
             self._thread(Timers(store=store, intake=self.intake, clock=clock), "timers"),
             run_thread,
             self._thread(Timekeeper(store=store, intake=self.intake, clock=clock, desk=self.pipelines), "timekeeper"),
+            self._archive(),
         ]
+
+    def _observer(self, cluster: ClusterName, runtime: Runtime) -> Observer:
+        return Observer(
+            cluster=cluster,
+            runtime=runtime,
+            store=self._outside.store,
+            intake=self.intake,
+            clock=self._outside.clock,
+            lease=self._lease("runtime"),
+        )
+
+    def _archive(self) -> ReactorThread:
+        self._archive_workers = ThreadPoolExecutor(_ARCHIVE_WORKERS, thread_name_prefix="archive")
+        self._archivist = Archivist(
+            store=self._outside.store,
+            intake=self.intake,
+            snapshots=self._outside.snapshots,
+            unseal=self._outside.identity.unseal,
+            workers=self._archive_workers,
+        )
+        thread = self._thread(self._archivist, "archivist")
+        self._archivist.wake = thread.wake
+        return thread
 
     def _lease(self, name: str) -> Lease:
         return Lease(store=self._outside.store, clock=self._outside.clock, name=name, holder=self._outside.holder)
@@ -145,12 +190,16 @@ class Platform:
         for reactor in reversed(self._reactors):
             reactor.stop()
         self._runner.abandon()
-        for workers in (self._workers, self._quick_workers):
+        self._archivist.abandon()
+        self.storage.close()
+        for workers in (self._workers, self._quick_workers, self._archive_workers):
             workers.shutdown(wait=False, cancel_futures=True)
         for observer in self._observers:
             observer.stop()
         for runtime in self._outside.runtimes.values():
             runtime.close()
+        for mounts in self._outside.mounts.values():
+            mounts.close()
         self._outside.store.close()
 
 
@@ -158,12 +207,17 @@ def connect_outside(settings: Settings, state_dir: Path) -> Outside:
     """The real world as the settings describe it."""
     identity = KeyedIdentity(installation_key(state_dir), token_life=timedelta(hours=settings.server.token_life_h))
     shared = bool(settings.state.database_url)
+    storages = OpenedStorages()
+    store = SqlStore(database_url(settings, state_dir))
     return Outside(
-        store=SqlStore(database_url(settings, state_dir)),
+        store=store,
         clock=SystemClock(),
         identity=identity,
         runtimes={DEFAULT_CLUSTER: LocalRuntime(local_options(settings, state_dir))},
-        files=DirectoryFiles(),
+        files=EveryonesFiles(store, identity),
+        storages=storages,
+        snapshots=storages,
+        mounts={DEFAULT_CLUSTER: MachineMounts(state_dir)},
         holder=f"{socket.gethostname()}-{os.getpid()}-{identity.new_token_hex()[:8]}" if shared else _EMBEDDED_HOLDER,
     )
 

@@ -103,6 +103,9 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 def _serve_on(listener: socket.socket, settings: Settings, outside: Outside, key: bytes, out: TextIO) -> int:
+    address = _address(listener)
+    for mounts in outside.mounts.values():
+        mounts.use_server(_address(listener, from_here=True))
     platform = Platform(outside, settings)
     is_new = platform.start()
     try:
@@ -117,8 +120,6 @@ def _serve_on(listener: socket.socket, settings: Settings, outside: Outside, key
             proxy_headers=False,
             timeout_graceful_shutdown=5,
         )
-        host, port = listener.getsockname()[:2]
-        address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
         def end_long_answers() -> None:
             app.state.streams.close()
@@ -133,6 +134,14 @@ def _serve_on(listener: socket.socket, settings: Settings, outside: Outside, key
         platform.stop()
 
 
+def _address(listener: socket.socket, *, from_here: bool = False) -> str:
+    """The server's address; ``from_here``: one by which this machine reaches it, also where it listens everywhere."""
+    host, port = listener.getsockname()[:2]
+    if from_here:
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared with, not bound to
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 def services_of(platform: Platform, outside: Outside, settings: Settings, key: bytes) -> Services:
     return Services(
         intake=platform.intake,
@@ -140,6 +149,9 @@ def services_of(platform: Platform, outside: Outside, settings: Settings, key: b
         logs=platform.logs,
         pipelines=platform.pipelines,
         runs=platform.runs,
+        storage=platform.storage,
+        storage_reads=platform.storage_reads,
+        mounts=platform.mounts,
         statistics=platform.statistics,
         feed=platform.feed,
         clock=outside.clock,

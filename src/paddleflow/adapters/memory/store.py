@@ -16,13 +16,20 @@ from datetime import datetime, timedelta
 
 from paddleflow.adapters.memory.catalog import MemoryNumbers, MemoryPipelines, MemorySchedules
 from paddleflow.adapters.memory.runs import MemoryArtifacts, MemoryCacheEntries, MemoryRunRemains, MemoryRuns
+from paddleflow.adapters.memory.storage import (
+    MemoryCacheConfigs,
+    MemoryCacheReports,
+    MemoryFilesystems,
+    MemoryLinks,
+    MemoryMounts,
+    MemorySnapshots,
+)
 from paddleflow.adapters.memory.tables import Rows, State, Transaction, duplicate, through_json
 from paddleflow.domain.clusters import Cluster, Node
 from paddleflow.domain.errors import Conflict, Duplicate, Unavailable
 from paddleflow.domain.events import Event, EventKind
-from paddleflow.domain.filesystems import Filesystem
 from paddleflow.domain.flavours import Flavour
-from paddleflow.domain.ids import ROOT, ClusterName, FilesystemId, FlavourName, JobId, QueueName, UserName
+from paddleflow.domain.ids import ROOT, ClusterName, FlavourName, JobId, QueueName, UserName
 from paddleflow.domain.jobs import Job, JobStatus, Task
 from paddleflow.domain.queries import ClusterFilter, FlavourFilter, JobFilter, Page, PageRequest, QueueFilter
 from paddleflow.domain.queues import Queue
@@ -174,28 +181,6 @@ class MemoryQueues:
         return self._rows.page(
             request,
             lambda queue: where.name in (None, queue.name) and (where.among is None or queue.name in where.among),
-        )
-
-
-class MemoryFilesystems:
-    def __init__(self, transaction: Transaction) -> None:
-        self._rows: Rows[Filesystem] = Rows(transaction, "filesystem", lambda filesystem: filesystem.id)
-
-    def find(self, id: FilesystemId) -> Filesystem | None:
-        return self._rows.find(id)
-
-    def add(self, filesystem: Filesystem) -> Filesystem:
-        return self._rows.add(filesystem)
-
-    def save(self, filesystem: Filesystem) -> Filesystem:
-        return self._rows.save(filesystem)
-
-    def delete(self, id: FilesystemId) -> None:
-        self._rows.delete(id)
-
-    def page(self, owner: UserName | None, name: str, request: PageRequest) -> Page[Filesystem]:
-        return self._rows.page(
-            request, lambda filesystem: owner in (None, filesystem.owner) and name in ("", filesystem.name)
         )
 
 
@@ -362,6 +347,11 @@ class MemoryUnitOfWork:
         self.clusters = MemoryClusters(transaction)
         self.queues = MemoryQueues(transaction)
         self.filesystems = MemoryFilesystems(transaction)
+        self.links = MemoryLinks(transaction)
+        self.cache_configs = MemoryCacheConfigs(transaction)
+        self.mounts = MemoryMounts(transaction)
+        self.cache_reports = MemoryCacheReports(transaction)
+        self.snapshots = MemorySnapshots(transaction)
         self.jobs = MemoryJobs(transaction)
         self.events = MemoryEvents(transaction)
         self.receipts = MemoryReceipts(transaction)

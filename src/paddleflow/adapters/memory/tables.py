@@ -17,17 +17,21 @@ from paddleflow.domain.catalog import Pipeline, PipelineVersion
 from paddleflow.domain.clusters import Cluster
 from paddleflow.domain.errors import Conflict, Duplicate, Invalid, Stale
 from paddleflow.domain.events import Event, EventKind
-from paddleflow.domain.filesystems import Filesystem
+from paddleflow.domain.filesystems import CacheConfig, Filesystem, Link
 from paddleflow.domain.flavours import Flavour
 from paddleflow.domain.jobs import Job
+from paddleflow.domain.mounts import Mount
 from paddleflow.domain.queries import Page, PageRequest
 from paddleflow.domain.queues import Queue
 from paddleflow.domain.runs import ArtifactEvent, CacheEntry, Run
 from paddleflow.domain.schedules import Schedule
+from paddleflow.domain.snapshots import Snapshot
 from paddleflow.domain.users import Grant, User
 
-Versioned = User | Flavour | Cluster | Queue | Filesystem | Job | Run | Pipeline | Schedule
-Unversioned = Grant | CacheEntry | ArtifactEvent | PipelineVersion
+Versioned = (
+    User | Flavour | Cluster | Queue | Filesystem | CacheConfig | Mount | Snapshot | Job | Run | Pipeline | Schedule
+)
+Unversioned = Grant | Link | CacheEntry | ArtifactEvent | PipelineVersion
 """Rows that are added and deleted, and never saved again by somebody who had read them."""
 
 Row = TypeVar("Row", bound=Versioned | Unversioned)

@@ -19,7 +19,7 @@ from paddleflow.adapters.sql.errors import translate
 from paddleflow.adapters.sql.schema import metadata
 from paddleflow.domain.errors import Invalid
 
-HEAD = "0003"
+HEAD = "0004"
 """The revision that the declared tables are; a test holds it equal to the newest migration."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"

@@ -26,7 +26,9 @@ from paddleflow.adapters.sql.events import SqlEvents
 from paddleflow.adapters.sql.filesystems import SqlFilesystems
 from paddleflow.adapters.sql.flavours import SqlFlavours
 from paddleflow.adapters.sql.jobs import SqlJobs
+from paddleflow.adapters.sql.links import SqlCacheConfigs, SqlLinks
 from paddleflow.adapters.sql.migrate import bring_up_to_date
+from paddleflow.adapters.sql.mounts import SqlCacheReports, SqlMounts
 from paddleflow.adapters.sql.numbers import SqlNumbers
 from paddleflow.adapters.sql.pipelines import SqlPipelines
 from paddleflow.adapters.sql.queues import SqlQueues
@@ -35,6 +37,7 @@ from paddleflow.adapters.sql.remains import SqlRemains, SqlRunRemains
 from paddleflow.adapters.sql.runs import SqlRuns
 from paddleflow.adapters.sql.schedules import SqlSchedules
 from paddleflow.adapters.sql.session import Connection, Session
+from paddleflow.adapters.sql.snapshots import SqlSnapshots
 from paddleflow.adapters.sql.sqlite import SqliteDatabase
 from paddleflow.domain.errors import Invalid, Unavailable
 from paddleflow.domain.events import EventKind
@@ -76,6 +79,26 @@ class SqlUnitOfWork:
     @property
     def filesystems(self) -> SqlFilesystems:
         return SqlFilesystems(self._session)
+
+    @property
+    def links(self) -> SqlLinks:
+        return SqlLinks(self._session)
+
+    @property
+    def cache_configs(self) -> SqlCacheConfigs:
+        return SqlCacheConfigs(self._session)
+
+    @property
+    def mounts(self) -> SqlMounts:
+        return SqlMounts(self._session)
+
+    @property
+    def cache_reports(self) -> SqlCacheReports:
+        return SqlCacheReports(self._session)
+
+    @property
+    def snapshots(self) -> SqlSnapshots:
+        return SqlSnapshots(self._session)
 
     @property
     def jobs(self) -> SqlJobs:

@@ -1,5 +1,5 @@
 """The tables and their indexes: what a migrated database must look like on both engines. Those of pipelines are in
-pipeline_tables.py.
+pipeline_tables.py, those of what belongs to filesystems in storage_tables.py.
 
 Every aggregate has ``seq``, the row number lists are ordered and paged by. It is never given out twice, even after
 the last row was deleted, or a page marker would hide a new row.

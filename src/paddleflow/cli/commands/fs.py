@@ -1,16 +1,26 @@
-"""``paddleflow fs``."""
+"""``paddleflow fs``: what is registered; links, caches, mounts and files have commands in the files beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from paddleflow.cli.commands.fs_bench import bench
+from paddleflow.cli.commands.fs_caches import createfscache, deletefscache, getfscache, updatefscache
+from paddleflow.cli.commands.fs_files import cat, cp, ls, mkdir, mv, rm
+from paddleflow.cli.commands.fs_links import link, listlink, showlink, unlink
+from paddleflow.cli.commands.fs_mount import mount, mounts, umount
+from paddleflow.cli.commands.fs_snapshots import snapshot
+from paddleflow.cli.commands.fs_stats import stats
+from paddleflow.cli.commands.fs_warm import evict, warmup
+from paddleflow.cli.complete import filesystem_names
 from paddleflow.cli.invocation import Invocation
 from paddleflow.cli.output import show as show_table
 from paddleflow.cli.output import show_list
-from paddleflow.cli.values import pairs_of
+from paddleflow.cli.properties import given_properties, property_options
 
 if TYPE_CHECKING:
     from paddleflow.sdk.filesystems import FSInfo
@@ -20,7 +30,14 @@ _HEADERS = ["name", "owner", "type", "server address", "sub path", "properties"]
 
 @click.group()
 def fs() -> None:
-    """manage filesystems"""
+    """manage filesystems, mount them, work on their files
+
+    \b
+    paddleflow fs create data s3://bucket/set --properties keys.json
+    paddleflow fs cp -r ./set data:/set                     copy a tree up; no mount is needed
+    paddleflow fs mount data /mnt/data                      or mount it
+    paddleflow fs warmup data:/set                          bring it into the cache of this machine
+    """
 
 
 @fs.command("list")
@@ -34,11 +51,11 @@ def list_filesystems(invocation: Invocation, username: str | None, maxsize: int)
 
 
 @fs.command()
-@click.argument("fsname")
+@click.argument("fsname", shell_complete=filesystem_names)
 @click.option("-u", "--username", help="The owner, if it is another; for root.")
 @click.pass_obj
 def show(invocation: Invocation, fsname: str, username: str | None) -> None:
-    """show a filesystem"""
+    """show a filesystem; secrets are shown as ******"""
     _, found = invocation.client.show_fs(fsname, username)
     show_table(invocation.output, _HEADERS, _rows(found))
 
@@ -47,22 +64,74 @@ def show(invocation: Invocation, fsname: str, username: str | None) -> None:
 @click.argument("fsname")
 @click.argument("url")
 @click.option("-u", "--username", help="The owner, if it is another; for root.")
-@click.option("-o", "--option", "options", multiple=True, metavar="K=V", help="A property; may be repeated.")
+@property_options
 @click.pass_obj
-def create(invocation: Invocation, fsname: str, url: str, username: str | None, options: tuple[str, ...]) -> None:
-    """create a filesystem from a URL, e.g. local://data/set"""
-    invocation.client.add_fs(fsname, url, username, pairs_of("-o", options) or None)
+def create(
+    invocation: Invocation, fsname: str, url: str, username: str | None, options: tuple[str, ...], file: Path | None
+) -> None:
+    """create a filesystem from a URL, e.g. local://data/set
+
+    \b
+    local://PATH                  a directory of the server's machine
+    s3://BUCKET/PATH              accessKey, secretKey, endpoint [, region, s3ForcePathStyle, insecureSkipVerify]
+    bos://BUCKET/PATH             accessKey, secretKey, endpoint [, region, sessionToken]
+    hdfs://HOST:PORT/PATH         user, group
+    sftp://HOST:PORT/PATH         user, password
+    """
+    invocation.client.add_fs(fsname, url, username, given_properties(options, file) or None)
     click.echo(f"fs[{fsname}] create success")
 
 
 @fs.command()
-@click.argument("fsname")
+@click.argument("fsname", shell_complete=filesystem_names)
+@click.argument("url")
+@click.option("-u", "--username", help="The owner, if it is another; for root.")
+@property_options
+@click.pass_obj
+def update(
+    invocation: Invocation, fsname: str, url: str, username: str | None, options: tuple[str, ...], file: Path | None
+) -> None:
+    """give a filesystem another URL or other properties; a secret given as ****** stays"""
+    invocation.client.update_fs(fsname, url, username, given_properties(options, file) or None)
+    click.echo(f"fs[{fsname}] update success")
+
+
+@fs.command()
+@click.argument("fsname", shell_complete=filesystem_names)
 @click.option("-u", "--username", help="The owner, if it is another; for root.")
 @click.pass_obj
 def delete(invocation: Invocation, fsname: str, username: str | None) -> None:
     """delete a filesystem; the data stays where it is"""
     invocation.client.delete_fs(fsname, username)
     click.echo(f"fs[{fsname}] delete success")
+
+
+_BESIDE = (
+    link,
+    unlink,
+    showlink,
+    listlink,
+    createfscache,
+    updatefscache,
+    getfscache,
+    deletefscache,
+    mount,
+    umount,
+    mounts,
+    ls,
+    cp,
+    mv,
+    rm,
+    mkdir,
+    cat,
+    warmup,
+    evict,
+    stats,
+    bench,
+    snapshot,
+)
+for _command in _BESIDE:
+    fs.add_command(_command)
 
 
 def _rows(found: Sequence[FSInfo]) -> list[list[object]]:

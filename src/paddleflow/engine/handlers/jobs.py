@@ -69,8 +69,9 @@ def forget_remains(ctx: Context, command: commands.ForgetRemains) -> Answer:
 
 def admit_job(ctx: Context, command: commands.AdmitJob) -> Answer:
     job = _job(ctx, command.id)
-    note = command.image_note if any(member.image for member in job.spec.members) else ""
-    _apply(ctx, job_machine.admit(job, command.spots, note, ctx.now))
+    image_note = command.image_note if any(member.image for member in job.spec.members) else ""
+    notes = [note for note in (command.placement_note, image_note) if note]
+    _apply(ctx, job_machine.admit(job, command.spots, "; ".join(notes), ctx.now))
     return {}
 
 

@@ -16,6 +16,7 @@ from paddleflow.domain.ids import ClusterName, JobId, TaskId
 from paddleflow.domain.jobs import HOLDING, Address, Job, Membership
 from paddleflow.domain.users import PLATFORM
 from paddleflow.engine.intake import Intake
+from paddleflow.engine.job_mounts import JobMounts
 from paddleflow.frameworks import launches_of, ports_per_task
 from paddleflow.ports.identity import Identity
 from paddleflow.ports.runtime import Runtime
@@ -27,6 +28,7 @@ _RELEVANT = frozenset({EventKind.JOB_ADMITTED, EventKind.JOB_RESIZED, EventKind.
 
 
 _CLEARED_AT_ONCE = 50
+_MOUNTED_WITHIN_S = 0.1
 
 
 class Launcher:
@@ -42,6 +44,7 @@ class Launcher:
         runtimes: Mapping[ClusterName, Runtime],
         stop_grace_s: float,
         python: str,
+        mounts: Mapping[ClusterName, JobMounts] | None = None,
     ) -> None:
         self._store = store
         self._intake = intake
@@ -50,6 +53,10 @@ class Launcher:
         self._identity = identity
         self._python = python
         """Starts, inside a task, a Python that can import this package."""
+        self._mounts = mounts or {}
+        """Of the clusters whose nodes are this machine."""
+        self._mounting: set[JobId] = set()
+        """Jobs that wait for a filesystem to be mounted."""
         self._again: set[JobId] = set()
         """Jobs whose runtime could not be reached; tried again at every tick."""
         self._remains_left = False
@@ -71,11 +78,11 @@ class Launcher:
             self._clear_remains()
 
     def tick(self) -> float | None:
-        again, self._again = self._again, set()
+        again, self._again, self._mounting = self._again | self._mounting, set(), set()
         self._look_at(again)
         if self._remains_left:
             self._clear_remains()
-        return 0.0 if self._more_to_clear else None
+        return 0.0 if self._more_to_clear else _MOUNTED_WITHIN_S if self._mounting else None
 
     def _look_at(self, ids: set[JobId]) -> None:
         if not ids:
@@ -92,7 +99,9 @@ class Launcher:
             return
         try:
             if calls.launch:
-                self._launch(job, runtime)
+                placed = self._with_mounts(job)
+                if placed is not None:
+                    self._launch(placed, runtime)
             if calls.stop:
                 grace_s = job.spec.policy.grace_s
                 runtime.stop(job.id, calls.stop, self._stop_grace_s if grace_s is None else grace_s)
@@ -101,6 +110,18 @@ class Launcher:
         except Unavailable as error:
             log.warning("job %s: its runtime is unavailable, trying again: %s", job.id, error)
             self._again.add(job.id)
+
+    def _with_mounts(self, job: Job) -> Job | None:
+        """The job with its filesystems where its node has them; None while one is still being mounted."""
+        mounts = self._mounts.get(job.cluster)
+        if mounts is None:
+            return job
+        try:
+            return mounts.placed(job)
+        except Unavailable as error:
+            log.debug("job %s waits: %s", job.id, error)
+            self._mounting.add(job.id)
+            return None
 
     def _launch(self, job: Job, runtime: Runtime) -> None:
         ports = ports_per_task(job.spec)

@@ -11,6 +11,7 @@ from paddleflow.domain.errors import Conflict, NotFound
 from paddleflow.domain.events import Event, EventKind
 from paddleflow.domain.ids import JobId
 from paddleflow.domain.jobs import Job, JobStatus
+from paddleflow.domain.mounts import REPORT_KEPT, SEEN_WITHIN
 from paddleflow.domain.users import PLATFORM
 from paddleflow.engine.intake import Intake
 from paddleflow.ports.clock import Clock
@@ -21,8 +22,8 @@ _EVERY = timedelta(minutes=10)
 
 
 class Timers:
-    """Ends jobs at their deadline, deletes ended ones after their time to live, and forgets receipts after a day: a
-    client that retries later than that means it."""
+    """Ends jobs at their deadline, deletes ended ones after their time to live, forgets receipts after a day (a client
+    that retries later than that means it), mounts that were not seen any more, and old reports of caches."""
 
     name = "timers"
     kinds = frozenset({EventKind.JOB_STARTED, EventKind.JOB_FINISHED})
@@ -62,6 +63,8 @@ class Timers:
             self._next_sweep = now + _EVERY
             with self._store.write() as uow:
                 uow.receipts.delete_before(now - _RECEIPT_LIFE)
+                uow.mounts.delete_unseen(now - SEEN_WITHIN)
+                uow.cache_reports.delete_before(now - REPORT_KEPT)
         return (self._due[0][0] - now).total_seconds() if self._due else None
 
     def _look_at(self, job_id: JobId, now: datetime) -> None:

@@ -1,0 +1,127 @@
+"""The mounts that jobs of this machine share: one for each filesystem, started on demand, found after a restart."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from paddleflow.domain.errors import Conflict, Invalid, NotFound, PaddleFlowError, Unavailable
+from paddleflow.domain.ids import FilesystemId
+from paddleflow.pfs import control
+from paddleflow.pfs.mounting import end_mount, figures_of, start_mount, state_dir_of
+from paddleflow.ports.mounts import Ask, Leave
+from paddleflow.wiring.mount import MountRequest, plan_of
+from paddleflow.wiring.mount_access import Granted, access_of, stores_of
+
+_log = logging.getLogger(__name__)
+_IDLE_S = 60.0
+"""So long a mount that no job needs is kept."""
+
+
+@dataclass(slots=True)
+class _Mount:
+    path: str
+    starting: Future[None] | None = None
+    ending: Future[None] | None = None
+    idle_since: float | None = field(default_factory=time.monotonic)
+
+
+class MachineMounts:
+    """Implements ``NodeMounts`` with real mounts below the state directory."""
+
+    def __init__(self, state_dir: Path, *, cache_dir: str = "") -> None:
+        self._base = str(state_dir / "mounts")
+        self._points = state_dir / "mnt"
+        self._cache_dir = cache_dir
+        self._mounts: dict[FilesystemId, _Mount] = {}
+        self._pool = ThreadPoolExecutor(4, thread_name_prefix="mount")
+        self._lock = threading.Lock()
+        self._address = ""
+
+    def use_server(self, address: str) -> None:
+        self._address = address
+
+    def path(self, fs_id: FilesystemId, ask: Ask) -> str:
+        with self._lock:
+            mount = self._mounts.setdefault(fs_id, _Mount(str(self._points / fs_id)))
+            mount.idle_since = None
+            if mount.ending is not None and not mount.ending.done():
+                raise Unavailable(f"fs[{fs_id}] is being unmounted")
+            if mount.starting is None or mount.ending is not None:
+                mount.ending = None
+                mount.starting = self._pool.submit(self._start, mount.path, ask)
+            if not mount.starting.done():
+                raise Unavailable(f"fs[{fs_id}] is being mounted")
+            error = mount.starting.exception()
+            if error is None:
+                return mount.path
+            del self._mounts[fs_id]
+        if isinstance(error, Unavailable | Conflict):
+            raise Invalid(f"fs[{fs_id}] could not be mounted on this node: {error.message}") from error
+        raise error
+
+    def keep(self, wanted: frozenset[FilesystemId]) -> None:
+        now = time.monotonic()
+        with self._lock:
+            for fs_id in self._left_behind() | self._mounts.keys():
+                mount = self._mounts.setdefault(fs_id, _Mount(str(self._points / fs_id)))
+                if fs_id in wanted:
+                    mount.idle_since = None
+                elif mount.idle_since is None:
+                    mount.idle_since = now
+                elif now - mount.idle_since > _IDLE_S and (mount.ending is None or mount.ending.done()):
+                    mount.idle_since = now
+                    mount.ending = self._pool.submit(self._end, mount.path)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _left_behind(self) -> set[FilesystemId]:
+        """Mounts of a server before us that nobody has asked for yet."""
+        try:
+            return {FilesystemId(point.name) for point in self._points.iterdir()} - self._mounts.keys()
+        except FileNotFoundError:
+            return set()
+
+    def _start(self, path: str, ask: Ask) -> None:
+        Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
+        leave = ask(path)
+        granted = _granted(leave, self._address)
+        try:
+            figures_of(self._base, path)
+        except NotFound:
+            start_mount(plan_of(granted, path, MountRequest(cache_dir=self._cache_dir), self._base))
+        else:
+            # A server before us left it, and may have listened elsewhere.
+            request = {"do": "access", "access": dict(granted.access)}
+            for _ in control.ask(state_dir_of(self._base, path), request):
+                pass
+
+    def _end(self, path: str) -> None:
+        try:
+            end_mount(self._base, path)
+        except NotFound:
+            pass  # it is gone already
+        except PaddleFlowError as error:
+            _log.warning("%s stays mounted: %s", path, error.message)
+            return
+        try:
+            Path(path).rmdir()
+        except OSError as error:
+            _log.warning("%s was unmounted and stays: %s", path, error.strerror)
+
+
+def _granted(leave: Leave, address: str) -> Granted:
+    plan = json.loads(leave.plan)
+    return Granted(
+        fs_id=plan["fsID"],
+        read_only=bool(plan["readOnly"]),
+        stores=stores_of(plan),
+        cache=plan.get("cache") or {},
+        access=access_of(plan, leave.token, leave.expires_at.isoformat(), address) if address else {},
+    )

@@ -1,0 +1,194 @@
+"""The loop: descriptors, timers, calls from other threads, and when looking on is worth it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from paddleflow.pfs.fuse.loop import CLOSE_NS, MOST_TRUST, TRUST, Loop, Patience, running_tasks
+
+
+@pytest.fixture
+def loop() -> Iterator[Loop]:
+    loop = Loop()
+    yield loop
+    loop.close()
+
+
+class Pipe:
+    """Serves one byte at a time."""
+
+    def __init__(self, loop: Loop, until: int) -> None:
+        self.reading, self.writing = os.pipe2(os.O_NONBLOCK)
+        self.served = 0
+        self._loop, self._until = loop, until
+
+    def fileno(self) -> int:
+        return self.reading
+
+    def serve(self) -> None:
+        os.read(self.reading, 1)
+        self.served += 1
+        if self.served == self._until:
+            self._loop.stop()
+
+
+def test_everything_there_is_served(loop: Loop) -> None:
+    pipe = Pipe(loop, 100)
+    loop.attend(pipe)
+    os.write(pipe.writing, b"x" * 100)
+    loop.run()
+    assert pipe.served == 100
+
+
+def test_requests_from_another_thread_are_served_while_looking_and_sleeping(loop: Loop) -> None:
+    pipe = Pipe(loop, 2000)
+    loop.attend(pipe)
+
+    def send() -> None:
+        for _ in range(2000):
+            os.write(pipe.writing, b"x")
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    loop.run()
+    sender.join()
+    assert pipe.served == 2000
+
+
+def test_timers_fire_in_order_and_cancelled_ones_do_not(loop: Loop) -> None:
+    fired: list[str] = []
+    loop.call_later(0.02, lambda: fired.append("second"))
+    loop.call_later(0.021, loop.stop)
+    loop.call_later(0.01, lambda: fired.append("first"))
+    loop.call_later(0.005, lambda: fired.append("never")).cancel()
+    loop.run()
+    assert fired == ["first", "second"]
+
+
+def test_timers_of_the_same_moment_keep_their_order(loop: Loop) -> None:
+    fired: list[int] = []
+    for number in range(10):
+        loop.call_later(0.0, lambda number=number: fired.append(number))  # type: ignore[misc]
+    loop.call_later(0.001, loop.stop)
+    loop.run()
+    assert fired == list(range(10))
+
+
+def test_a_call_from_another_thread_wakes_the_loop(loop: Loop) -> None:
+    seen: list[int] = []
+
+    def from_elsewhere() -> None:
+        loop.call_soon(lambda: seen.append(threading.get_ident()))
+        loop.call_soon(loop.stop)
+
+    other = threading.Thread(target=from_elsewhere)
+    loop.call_soon(other.start)
+    loop.run()
+    other.join()
+    assert seen == [threading.get_ident()]
+
+
+def test_a_call_that_calls_again_does_not_starve_the_rest(loop: Loop) -> None:
+    reading, writing = os.pipe()
+    calls = 0
+
+    def again() -> None:
+        nonlocal calls
+        calls += 1
+        loop.call_soon(again)
+
+    loop.call_soon(again)
+    loop.add(reading, loop.stop)
+    os.write(writing, b"x")
+    loop.run()
+    assert calls < 100
+    loop.remove(reading)
+
+
+def test_a_removed_descriptor_is_not_called(loop: Loop) -> None:
+    reading, writing = os.pipe()
+    loop.add(reading, lambda: pytest.fail("it was removed"))
+    loop.remove(reading)
+    os.write(writing, b"x")
+    loop.call_later(0.01, loop.stop)
+    loop.run()
+
+
+def test_waiting_for_room_calls_once_and_goes_on_reading(loop: Loop) -> None:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    happened: list[str] = []
+
+    def read() -> None:
+        try:
+            happened.append(ours.recv(100).decode())
+        except BlockingIOError:
+            return
+        loop.stop()
+
+    def has_room() -> None:
+        happened.append("room")
+        theirs.send(b"read")
+
+    loop.add(ours.fileno(), read)
+    loop.await_room(ours.fileno(), has_room)
+    with ours, theirs:
+        loop.run()
+    assert happened == ["room", "read"]
+
+
+def test_stop_from_another_thread(loop: Loop) -> None:
+    other = threading.Timer(0.01, loop.stop)
+    other.start()
+    loop.run()
+    other.join()
+
+
+@pytest.mark.timeout(20)
+def test_a_signal_handler_wakes_a_loop_that_sleeps(loop: Loop) -> None:
+    seen: list[str] = []
+
+    def called() -> None:
+        seen.append("called")
+        loop.stop()
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: loop.call_soon(called))
+    try:
+        other = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGUSR1))
+        other.start()
+        loop.run()
+        other.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert seen == ["called"]
+
+
+def test_patience_grows_with_close_requests_only() -> None:
+    patience = Patience()
+    assert not patience.is_worth()
+    for _ in range(TRUST):
+        patience.came_after(CLOSE_NS - 1)
+    assert patience.is_worth()
+    patience.came_after(CLOSE_NS + 1)
+    assert not patience.is_worth()
+
+
+def test_patience_is_lost_by_looking_in_vain() -> None:
+    patience = Patience()
+    for _ in range(10 * MOST_TRUST):
+        patience.came_after(1)
+    looks = 0
+    while patience.is_worth():
+        patience.looked_in_vain()
+        looks += 1
+    assert looks <= MOST_TRUST, "a mount that fell silent must soon let the processor sleep"
+
+
+def test_somebody_runs_just_now() -> None:
+    assert running_tasks() >= 1
