@@ -90,7 +90,18 @@ Subsystem sftp internal-sftp
 
 
 def make_key(path: Path, kind: str = "ed25519", passphrase: str = "") -> str:
-    command = [_program("ssh-keygen") or "ssh-keygen", "-q", "-t", kind, "-N", passphrase, "-f", str(path), "-C", ""]
+    command = [
+        _program("ssh-keygen") or "ssh-keygen",
+        "-q",
+        "-t",
+        kind,
+        "-N",
+        passphrase,
+        "-f",
+        str(path),
+        "-C",
+        "test",
+    ]
     subprocess.run(command, check=True)
     return path.read_text()
 

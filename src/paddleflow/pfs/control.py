@@ -10,6 +10,7 @@ import json
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from paddleflow.domain.errors import Invalid, NotFound, Unavailable
@@ -30,17 +31,27 @@ Handler = Callable[[Mapping[str, Any], Tell], None]
 """Does one kind of request and tells until it has told ``done``; may go on after it returned."""
 
 
+@contextmanager
+def _short(directory: str) -> Iterator[str]:
+    """Another name for a directory: the path of a socket may have 107 bytes, and homes are deeper than that."""
+    fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{fd}"
+    finally:
+        os.close(fd)
+
+
 class ControlDesk:
     """The mount's end."""
 
     def __init__(self, state_dir: str, watcher: Watcher, handlers: Mapping[str, Handler]) -> None:
-        path = os.path.join(state_dir, SOCKET)
         self._watcher = watcher
         self._handlers = handlers
         self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-        fresh = f"{path}.{os.getpid()}"
-        self._listening.bind(fresh)
-        os.rename(fresh, path)  # a predecessor's is replaced at once: there is never none
+        with _short(state_dir) as place:
+            fresh = f"{place}/{SOCKET}.{os.getpid()}"
+            self._listening.bind(fresh)
+            os.rename(fresh, f"{place}/{SOCKET}")  # a predecessor's is replaced at once: there is never none
         self._listening.listen(16)
         self._listening.setblocking(False)
         watcher.add(self._listening.fileno(), self._on_connection)
@@ -98,7 +109,8 @@ def ask(state_dir: str, request: Mapping[str, Any], *, silence_s: float = 60.0) 
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as end:
         end.settimeout(silence_s)
         try:
-            end.connect(os.path.join(state_dir, SOCKET))
+            with _short(state_dir) as place:
+                end.connect(f"{place}/{SOCKET}")
         except (FileNotFoundError, ConnectionRefusedError) as error:
             raise NotFound("no mount is running there") from error
         try:

@@ -18,6 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
+from paddleflow.domain.errors import Unavailable
 from paddleflow.pfs.cache import Cache
 from paddleflow.pfs.control import ControlDesk, Tell
 from paddleflow.pfs.fuse.holding import HolderLink
@@ -255,7 +256,11 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s front: %(message)s", stream=sys.stderr)
     ctypes.CDLL(None).prctl(_PR_SET_NAME, b"pfs-front", 0, 0, 0)
     os.umask(0o077)
-    front = Front(HolderLink.inherit())
+    try:
+        link = HolderLink.inherit()
+    except Unavailable:
+        return  # we stood by, and were not needed
+    front = Front(link)
     signal.signal(signal.SIGTERM, lambda *_: front.stop())
     front.run()
 

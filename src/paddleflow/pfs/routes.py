@@ -64,6 +64,13 @@ class Routes:
         except KeyError:
             raise NotFound(f"no store of this filesystem has the identity {identity}") from None
 
+    def close(self) -> None:
+        """Close every store."""
+        for store in {
+            id(store): store for store in (self._root, *(store for store, _ in self._links.values()))
+        }.values():
+            store.close()
+
     def names_in(self, path: str) -> frozenset[str]:
         """What a directory shows because links lie in it, or below it."""
         return frozenset(self._leading.get(path, ()))

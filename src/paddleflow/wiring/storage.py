@@ -27,6 +27,7 @@ class OpenedFilesystem:
 
     def close(self) -> None:
         self.stagehand.close()
+        self.routes.close()
         self.release()
 
 

@@ -139,7 +139,7 @@ steps = st.lists(one_step(), min_size=30, max_size=70)
 @pytest.mark.timeout(600)
 def test_the_same_as_a_plain_directory(store: str, way: str) -> None:
     @settings(
-        max_examples=int(os.environ.get("PADDLEFLOW_VFS_EXAMPLES", "40")),
+        max_examples=int(os.environ.get("PADDLEFLOW_VFS_EXAMPLES", "20")),
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )

@@ -259,6 +259,19 @@ def test_changes_while_a_directory_is_read(make_bench: MakeBench) -> None:
     assert bench.driver.listdir("d") == ["1", "2", "3", "4", "new"]
 
 
+def test_a_directory_is_as_old_as_its_last_change_of_names(make_bench: MakeBench) -> None:
+    bench = make_bench("flat")
+    driver = bench.driver
+    bench.store.put("d/f", b"x")  # a directory without a time of its own
+    before = driver.modified("d")
+    bench.clock.now += 1
+    driver.put("d/f", b"xx")
+    driver.chmod("d/f", 0o600)
+    assert driver.modified("d") == before
+    driver.put("d/g", b"x")
+    assert driver.modified("d") > before
+
+
 def test_remembering_entries_counts_as_looking_up(bench: Bench) -> None:
     driver = bench.driver
     driver.put("f", b"content")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NoReturn
 
@@ -26,8 +27,11 @@ class SnapshotStore:
         self._content = content.strip("/")
         self._entries: dict[str, ObjectEntry] = {"": ObjectEntry(key="", is_directory=True)}
         self._children: dict[str, list[str]] = {"": []}
-        for line in _lines(_whole(store, manifest)):
-            self._add(line)
+        try:
+            for line in _lines(_whole(store, manifest)):
+                self._add(line)
+        except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error) as error:
+            raise Invalid(f"the snapshot's manifest [{manifest}] is damaged; delete the snapshot") from error
 
     def _add(self, line: Mapping[str, object]) -> None:
         key = str(line["path"])

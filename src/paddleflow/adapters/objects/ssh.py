@@ -198,7 +198,10 @@ def _parse_private_key(pem: str) -> paramiko.PKey:
         except (paramiko.SSHException, ValueError, IndexError):
             # Not of this kind; there are two more.
             continue
-    raise invalid_field("privateKey", "it is no private key: give the text of an Ed25519, ECDSA or RSA key file")
+    # The library cannot read some ECDSA keys that have no comment, which is why the other kinds are named first.
+    raise invalid_field(
+        "privateKey", "it is no private key: give the text of an Ed25519 or RSA key file, or an ECDSA one"
+    )
 
 
 # Host keys.

@@ -290,9 +290,9 @@ class Tree:
                 self.nodes.detach(below, keepsake_of(below.known))
         self.nodes.detach(node, keepsake_of(node.known))
 
-    def noted(self, parent: Node, name: str, found: Found | None) -> None:
+    def noted(self, parent: Node, name: str, found: Found | None, *, is_name_new: bool = True) -> None:
         """This mount itself made a name, changed it, or took it away. Overtakes every answer that is on its way."""
-        self.changed_here(parent, name)
+        self.changed_here(parent, name, is_name_new=is_name_new)
         believed = self.directory(parent)
         for listing in believed.reading:
             listing.changed[name] = found
@@ -304,13 +304,15 @@ class Tree:
         else:
             self.learned(parent, name, found, self.clock())
 
-    def changed_here(self, parent: Node, name: str) -> None:
-        """Something about this name is different now, though perhaps not yet in the store."""
+    def changed_here(self, parent: Node, name: str, *, is_name_new: bool = True) -> None:
+        """Something about this name is different now, though perhaps not yet in the store. The time of its directory
+        moves only with names, as everywhere: ``tar`` takes any other move for somebody else's."""
         believed = self.directory(parent)
         believed.changes += 1
-        believed.touched_ns = int(self.clock() * 1e9)
         believed.absent.pop(name, None)
-        parent.attr = None
+        if is_name_new:
+            believed.touched_ns = int(self.clock() * 1e9)
+            parent.attr = None
         self._asking.pop(self.path_of(parent, name), None)
 
     def uploaded(self, node: Node, found: Found) -> None:
@@ -319,7 +321,7 @@ class Tree:
         if node.is_staged:
             node.known, node.known_at, node.attr = found, self.clock(), None
         if node.is_linked:
-            self.noted(node.parent, node.name, found)
+            self.noted(node.parent, node.name, found, is_name_new=False)
 
     def moved(self, node: Node) -> None:
         """All below it has another path now, and perhaps other versions: what was known holds no longer."""
