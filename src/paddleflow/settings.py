@@ -80,8 +80,22 @@ class PipelineSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FilesystemSettings:
+    cache_dir: str = ""
+    """Directory in which the mounts of jobs cache; empty: ~/.cache/paddleflow/fs (or below XDG_CACHE_HOME), which this
+    user's own mounts share. A filesystem's cache configuration goes before it."""
+    cache_gib: float = 64.0
+    """How large it may grow; a tenth of the disk is left free besides."""
+    memory_cache_gib: float = 0.0
+    """Gibibytes of memory for small files, before the disk."""
+    mount_idle_s: float = 60.0
+    """Seconds after which a mount that no job uses is unmounted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     server: ServerSettings = ServerSettings()
     state: StateSettings = StateSettings()
     local: LocalSettings = LocalSettings()
     pipelines: PipelineSettings = PipelineSettings()
+    filesystems: FilesystemSettings = FilesystemSettings()

@@ -33,6 +33,7 @@ POOL = 64 * MIB
 """Bytes on their way at once, unless told otherwise: enough for eight requests of the largest kind."""
 _LISTINGS = 64
 _FULL_PAGE = 1000
+_NO_NAMES = frozenset({"", ".", ".."})
 """A page shorter than this is probably the last: it is worth looking at once."""
 
 
@@ -197,13 +198,20 @@ class Stagehand:
         try:
             for page in place.store.list(place.key):
                 yield [
-                    found
-                    for found in (_found(place, entry) for entry in page)
-                    if not shown or found.entry.key.rpartition("/")[2] not in shown
+                    _found(place, entry)
+                    for entry in page
+                    if _name_in(place.key, entry.key) and not (shown and entry.key.rpartition("/")[2] in shown)
                 ]
         except NotFound:
             if path and not self._routes.leads_to_link(path):
                 raise
+
+
+def _name_in(directory: str, key: str) -> bool:
+    """Whether a key is something directly in a directory, with a name that a path can have. Stores see to it; but what
+    a storage answers may be anybody's, and here names become names on this machine."""
+    above, _, name = key.rpartition("/")
+    return above == directory and name not in _NO_NAMES and "\0" not in name
 
 
 def _next_page(listing: Iterator[Sequence[Found]]) -> builtins.list[Found] | None:

@@ -12,6 +12,7 @@ from typing import Any
 from paddleflow.domain.errors import Invalid
 from paddleflow.domain.resources import Resources
 from paddleflow.settings import (
+    FilesystemSettings,
     LocalSettings,
     NodeSettings,
     PipelineSettings,
@@ -20,7 +21,13 @@ from paddleflow.settings import (
     StateSettings,
 )
 
-_SECTIONS = {"server": ServerSettings, "state": StateSettings, "local": LocalSettings, "pipelines": PipelineSettings}
+_SECTIONS = {
+    "server": ServerSettings,
+    "state": StateSettings,
+    "local": LocalSettings,
+    "pipelines": PipelineSettings,
+    "filesystems": FilesystemSettings,
+}
 _FLAGS = {
     "host": ("server", "host"),
     "port": ("server", "port"),
@@ -47,6 +54,7 @@ def load_settings(environment: Mapping[str, str], flags: Mapping[str, object]) -
         state=_build(StateSettings, raw["state"], "state"),
         local=_build(LocalSettings, raw["local"], "local"),
         pipelines=_build(PipelineSettings, raw["pipelines"], "pipelines"),
+        filesystems=_build(FilesystemSettings, raw["filesystems"], "filesystems"),
     )
     _check(settings)
     return settings
@@ -137,9 +145,15 @@ def _check(settings: Settings) -> None:
         ("pipelines.max_nodes", settings.pipelines.max_nodes),
         ("pipelines.max_parallelism", settings.pipelines.max_parallelism),
         ("pipelines.workers", settings.pipelines.workers),
+        ("filesystems.cache_gib", settings.filesystems.cache_gib),
+        ("filesystems.mount_idle_s", settings.filesystems.mount_idle_s),
     ):
         if value <= 0:
             raise Invalid(f"{name}: {value} must be above zero")
+    if settings.filesystems.memory_cache_gib < 0:
+        raise Invalid(f"filesystems.memory_cache_gib: {settings.filesystems.memory_cache_gib} must not be negative")
+    if settings.filesystems.cache_dir and not settings.filesystems.cache_dir.startswith("/"):
+        raise Invalid(f"filesystems.cache_dir: [{settings.filesystems.cache_dir}] is not an absolute path")
     for node in settings.local.nodes:
         _check_node(node)
 

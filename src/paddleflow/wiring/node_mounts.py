@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from paddleflow.domain.errors import Conflict, Invalid, NotFound, PaddleFlowError, Unavailable
@@ -19,8 +19,6 @@ from paddleflow.wiring.mount import MountRequest, plan_of
 from paddleflow.wiring.mount_access import Granted, access_of, stores_of
 
 _log = logging.getLogger(__name__)
-_IDLE_S = 60.0
-"""So long a mount that no job needs is kept."""
 
 
 @dataclass(slots=True)
@@ -34,10 +32,12 @@ class _Mount:
 class MachineMounts:
     """Implements ``NodeMounts`` with real mounts below the state directory."""
 
-    def __init__(self, state_dir: Path, *, cache_dir: str = "") -> None:
+    def __init__(self, state_dir: Path, *, request: MountRequest, idle_s: float) -> None:
+        """Mounts are made as ``request`` says; one that no job needs is kept for ``idle_s``."""
         self._base = str(state_dir / "mounts")
         self._points = state_dir / "mnt"
-        self._cache_dir = cache_dir
+        self._request = request
+        self._idle_s = idle_s
         self._mounts: dict[FilesystemId, _Mount] = {}
         self._pool = ThreadPoolExecutor(4, thread_name_prefix="mount")
         self._lock = threading.Lock()
@@ -74,7 +74,7 @@ class MachineMounts:
                     mount.idle_since = None
                 elif mount.idle_since is None:
                     mount.idle_since = now
-                elif now - mount.idle_since > _IDLE_S and (mount.ending is None or mount.ending.done()):
+                elif now - mount.idle_since > self._idle_s and (mount.ending is None or mount.ending.done()):
                     mount.idle_since = now
                     mount.ending = self._pool.submit(self._end, mount.path)
 
@@ -95,12 +95,21 @@ class MachineMounts:
         try:
             figures_of(self._base, path)
         except NotFound:
-            start_mount(plan_of(granted, path, MountRequest(cache_dir=self._cache_dir), self._base))
+            start_mount(plan_of(granted, path, self._configured(granted), self._base))
         else:
             # A server before us left it, and may have listened elsewhere.
             request = {"do": "access", "access": dict(granted.access)}
             for _ in control.ask(state_dir_of(self._base, path), request):
                 pass
+
+    def _configured(self, granted: Granted) -> MountRequest:
+        """The filesystem's own cache configuration goes before this machine's."""
+        given = granted.cache
+        return replace(
+            self._request,
+            cache_dir=str(given.get("cacheDir") or self._request.cache_dir),
+            cache_size=int(given.get("quota") or self._request.cache_size),
+        )
 
     def _end(self, path: str) -> None:
         try:

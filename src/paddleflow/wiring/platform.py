@@ -51,9 +51,11 @@ from paddleflow.ports.runtime import Runtime
 from paddleflow.ports.storages import Snapshots, Storages
 from paddleflow.ports.store import Store
 from paddleflow.settings import LocalSettings, NodeSettings, PipelineSettings, Settings
+from paddleflow.wiring.mount import MountRequest
 from paddleflow.wiring.node_mounts import MachineMounts
 from paddleflow.wiring.server_files import EveryonesFiles
 from paddleflow.wiring.server_storage import OpenedStorages
+from paddleflow.wiring.stores import GIB
 
 HOST_NOTE = "the local runtime runs on the host; the image is recorded and not used"
 _EMBEDDED_HOLDER = "embedded"
@@ -217,9 +219,19 @@ def connect_outside(settings: Settings, state_dir: Path) -> Outside:
         files=EveryonesFiles(store, identity),
         storages=storages,
         snapshots=storages,
-        mounts={DEFAULT_CLUSTER: MachineMounts(state_dir)},
+        mounts={DEFAULT_CLUSTER: machine_mounts(settings, state_dir)},
         holder=f"{socket.gethostname()}-{os.getpid()}-{identity.new_token_hex()[:8]}" if shared else _EMBEDDED_HOLDER,
     )
+
+
+def machine_mounts(settings: Settings, state_dir: Path) -> MachineMounts:
+    wanted = settings.filesystems
+    request = MountRequest(
+        cache_dir=wanted.cache_dir,
+        cache_size=int(wanted.cache_gib * GIB),
+        memory_cache_size=int(wanted.memory_cache_gib * GIB),
+    )
+    return MachineMounts(state_dir, request=request, idle_s=wanted.mount_idle_s)
 
 
 def pipeline_limits(settings: PipelineSettings) -> Limits:

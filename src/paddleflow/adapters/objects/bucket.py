@@ -10,12 +10,14 @@ server's code and sentence, and nothing of the request: no key, no signature.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import TypeVar
 from urllib.parse import unquote_plus
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
@@ -27,11 +29,16 @@ from paddleflow.adapters.objects.retry import Retry
 from paddleflow.adapters.objects.signing import UNSIGNED, Query, Signer, digest_of, encode_path, encode_query
 from paddleflow.domain.errors import Invalid, NotFound, PaddleFlowError, Stale, Unavailable
 
+T = TypeVar("T")
+
 _DOCUMENT_LIMIT = 16 << 20
 """Bytes of a listing or an error; the largest page is well below."""
 _MISSING = 404
 _BAD_RANGE = 416
 _NO_CONTENT = 204
+_ETAG_LIMIT = 256
+_SIZE_DIGITS = 18
+"""More than any object has, and less than a file's size may."""
 _WRITE = "x-amz-meta-pf-write"
 """A name that a write gives to what it makes, to know it again."""
 
@@ -87,7 +94,7 @@ class Bucket:
 
     def find(self, key: str) -> Head | None:
         answer = self._ask("HEAD", key, accept=(200, _MISSING))
-        return None if answer.status == _MISSING else _head(answer, int(answer.header("content-length") or 0))
+        return None if answer.status == _MISSING else _head(answer, _length(answer))
 
     def read(self, key: str, start: int, size: int, version: str) -> bytes:
         """These bytes of this version (any, when it is empty); none beyond the end. NotFound, Stale."""
@@ -155,8 +162,11 @@ class Bucket:
         space = document.tag[: document.tag.find("}") + 1]
         prefixes = document.iterfind(f"{space}CommonPrefixes/{space}Prefix")
         return ListedPage(
-            objects=[_listed(found, space, decode) for found in document.iterfind(f"{space}Contents")],
-            prefixes=[decode(found.text or "") for found in prefixes],
+            objects=[
+                _within(prefix, found.key, found)
+                for found in (_listed(found, space, decode) for found in document.iterfind(f"{space}Contents"))
+            ],
+            prefixes=[_within(prefix, name, name) for name in (decode(found.text or "") for found in prefixes)],
             next_token=next_token,
         )
 
@@ -220,7 +230,7 @@ class Bucket:
         answer = self._ask("HEAD", key, accept=(200, _MISSING))
         if answer.status == _MISSING:
             return None
-        head = _head(answer, int(answer.header("content-length") or 0))
+        head = _head(answer, _length(answer))
         return head if answer.header(_WRITE) == write or head.version == version else None
 
     # One request
@@ -286,7 +296,8 @@ class Bucket:
 
 
 _BY_TIME = "t"
-"""How a version begins that was made of time and size, for want of an ETag. No ETag does: they are hexadecimal."""
+"""How a version begins that was made of time and size, for want of an ETag that can be sent back. No ETag does: they
+are hexadecimal."""
 
 
 def _write_name() -> str:
@@ -333,12 +344,15 @@ def _head(answer: Answer, size: int) -> Head:
 
 def _listed(found: ET.Element, space: str, decode: Callable[[str], str]) -> ListedObject:
     """``space`` is the namespace of the document, looked up once: a page has a thousand of these."""
-    size = int(found.findtext(f"{space}Size") or 0)
+    size = _size(found.findtext(f"{space}Size") or "0")
     said = found.findtext(f"{space}LastModified")
     modified_ns = 0
     if said:
-        moment = datetime.fromisoformat(said)
-        modified_ns = int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()) * 10**9
+        try:
+            moment = datetime.fromisoformat(said)
+            modified_ns = int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()) * 10**9
+        except (ValueError, OverflowError) as error:
+            raise _nonsense("time", said) from error
     version = _bare(found.findtext(f"{space}ETag") or "") or _by_time(modified_ns, size)
     key = decode(found.findtext(f"{space}Key") or "")
     return ListedObject(key=key, head=Head(size=size, version=version, modified_ns=modified_ns))
@@ -349,12 +363,40 @@ def _by_time(modified_ns: int, size: int) -> str:
 
 
 def _bare(etag: str) -> str:
-    return etag.removeprefix("W/").strip('"')
+    """As it goes into a header of ours again. One that cannot is told apart by its digest, and never sent back."""
+    bare = etag.removeprefix("W/").strip('"')
+    if len(bare) > _ETAG_LIMIT or not (bare.isascii() and bare.isprintable()) or '"' in bare:
+        return _BY_TIME + hashlib.blake2b(bare.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return bare
 
 
 def _http_time(said: str) -> int:
     """In whole seconds, as everywhere in HTTP; listings are cut to the same, so that both tell the same time."""
-    return int(parsedate_to_datetime(said).timestamp()) * 10**9 if said else 0
+    try:
+        return int(parsedate_to_datetime(said).timestamp()) * 10**9 if said else 0
+    except (ValueError, TypeError, OverflowError) as error:
+        raise _nonsense("time", said) from error
+
+
+def _length(answer: Answer) -> int:
+    return _size(answer.header("content-length") or "0")
+
+
+def _size(said: str) -> int:
+    if not (said.isascii() and said.isdigit()) or len(said) > _SIZE_DIGITS:
+        raise _nonsense("size", said)
+    return int(said)
+
+
+def _nonsense(what: str, said: str) -> Unavailable:
+    return Unavailable(f"the server says that the {what} of an object is {said[:40]!r}: is the endpoint an S3 server?")
+
+
+def _within(prefix: str, key: str, listed: T) -> T:
+    """What else a server lists is never taken for something of ours: parts of keys become parts of paths."""
+    if not key.startswith(prefix):
+        raise Unavailable("the server lists keys that were not asked for: is the endpoint an S3 server?")
+    return listed
 
 
 def _parse(document: bytes) -> ET.Element:

@@ -48,4 +48,5 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes, key: str, buc
 def _find(body: bytes, name: str) -> str:
     """From what may be an XML document, or a page of some proxy."""
     found = re.search(rf"<{name}>([^<]{{0,300}})</{name}>", body[:10_000].decode(errors="replace"))
-    return found.group(1).strip() if found else ""
+    # It goes into logs and onto terminals: nothing in it may begin a line or move a cursor.
+    return "".join(letter if letter.isprintable() else " " for letter in found.group(1)).strip() if found else ""

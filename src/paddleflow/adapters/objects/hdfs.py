@@ -127,7 +127,8 @@ class HdfsStore:
     def stat(self, key: str) -> ObjectEntry:
         path = self._path(check_key(key))
         found = self._retry.run(lambda: self._nodes.ask_again("GET", path, "GETFILESTATUS"))
-        return _entry(key, found["FileStatus"])
+        with _understood():
+            return _entry(key, found["FileStatus"])
 
     def list(self, key: str) -> Iterator[Sequence[ObjectEntry]]:
         if not self.stat(key).is_directory:
@@ -135,10 +136,13 @@ class HdfsStore:
         path, after, left = self._path(key), "", 1
         while left:
             listing = self._retry.run(partial(self._list_batch, path, after))
-            held = listing["partialListing"]["FileStatuses"]["FileStatus"]
-            left = int(listing["remainingEntries"]) if held else 0
-            after = held[-1]["pathSuffix"] if held else ""
-            page = [_entry(join_key(key, status["pathSuffix"]), status) for status in held]
+            with _understood():
+                held = listing["partialListing"]["FileStatuses"]["FileStatus"]
+                left = int(listing["remainingEntries"]) if held else 0
+                before, after = after, _name(held[-1]) if held else ""
+                page = [_entry(join_key(key, _name(status)), status) for status in held]
+            if held and after <= before:
+                raise Unavailable("the listing of HDFS does not come to an end: it goes round in a circle")
             yield [entry for entry in page if not is_hidden(entry.key)]
 
     def walk(self, key: str) -> Iterator[Sequence[ObjectEntry]]:
@@ -364,6 +368,23 @@ class HdfsStore:
         if ":" in key:
             raise invalid_field("key", f"{key!r} has a colon in it, which HDFS does not allow")
         return f"{self._root}/{key}" if key else self._root or "/"
+
+
+@contextlib.contextmanager
+def _understood() -> Iterator[None]:
+    """Whatever is at the address may answer whatever it likes."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise Unavailable("the answer is not what HDFS answers: is the address a name node's?") from error
+
+
+def _name(status: Mapping[str, Any]) -> str:
+    """As it becomes a part of a path."""
+    name = str(status["pathSuffix"])
+    if "/" in name or not check_key(name):
+        raise ValueError("no name of a file")
+    return name
 
 
 def _entry(key: str, status: Mapping[str, Any]) -> ObjectEntry:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import socket
 import ssl
 import struct
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,10 @@ _RECEIVE = 64 << 10
 _PEEK = 4 << 10
 """Longer than nearly every head."""
 _WITHOUT_BODY = {204, 304}
+_MOST_INTERIM = 10
+"""Answers that say another is coming."""
+_SLOWEST = 1 << 10
+"""Bytes a second, on the whole: less is not told from a server that wants to be waited for."""
 
 
 class HungUp(Exception):
@@ -57,6 +62,7 @@ class Line:
     def __init__(self, connected: socket.socket, stall_s: float) -> None:
         self._socket = connected
         self._received = bytearray()
+        self._stall_s, self._asked_at, self._told = stall_s, 0.0, 0
         self._is_plain = not isinstance(connected, ssl.SSLSocket)
         if self._is_plain:
             limit = struct.pack("ll", int(stall_s), int(stall_s % 1 * 1_000_000))
@@ -77,8 +83,13 @@ class Line:
 
     def _ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes, at_most: int) -> Answer:
         self._send(method, target, headers, body)
+        self._asked_at, self._told = time.monotonic(), 0
         status, found = self._read_head()
+        interim = 0
         while 100 <= status < 200:
+            interim += 1
+            if interim > _MOST_INTERIM:
+                raise Malformed("it announces an answer again and again, and sends none")
             status, found = self._read_head()
         is_last = "close" in found.get("connection", "").lower()
         if method == "HEAD" or status in _WITHOUT_BODY:
@@ -119,6 +130,7 @@ class Line:
             if not more:
                 raise Malformed("it ended in its head") if self._received else HungUp
             self._received += more
+            self._check_pace(len(more))
         first, *lines = self._received[:end].decode("latin-1").split("\r\n")
         del self._received[: end + 4]
         words = first.split(" ", 2)
@@ -159,6 +171,7 @@ class Line:
                 raise Malformed(f"it ended {size - ready} bytes too early")
             parts.append(part)
             ready += len(part)
+            self._check_pace(len(part))
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _read_chunks(self, at_most: int) -> bytes:
@@ -171,8 +184,11 @@ class Line:
             chunks.append(self._read(size))
             if self._read(2) != b"\r\n":
                 raise Malformed("a chunk is not as long as it says")
-        while self._read_line():
-            """Trailers; nobody asked for them."""
+        trailers = 0
+        while line := self._read_line():  # nobody asked for them
+            trailers += len(line)
+            if trailers > _HEAD_LIMIT:
+                raise Malformed("its trailers have no end")
         return b"".join(chunks)
 
     def _read_line(self) -> bytes:
@@ -183,13 +199,21 @@ class Line:
             if not more:
                 raise Malformed("it ended between chunks")
             self._received += more
+            self._check_pace(len(more))
         line = bytes(self._received[:end])
         del self._received[: end + 2]
         return line
 
+    def _check_pace(self, size: int) -> None:
+        """A byte now and then keeps no reader waiting for days."""
+        self._told += size
+        if time.monotonic() - self._asked_at > self._stall_s + self._told / _SLOWEST:
+            raise TimeoutError
+
     def _read_to_end(self, at_most: int) -> bytes:
         while more := self._socket.recv(_RECEIVE):
             self._received += more
+            self._check_pace(len(more))
             if len(self._received) > at_most:
                 raise TooLong(f"more than {at_most} bytes")
         return bytes(self._received)

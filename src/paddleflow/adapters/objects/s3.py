@@ -30,7 +30,7 @@ from paddleflow.adapters.objects.keys import (
 )
 from paddleflow.adapters.objects.source import read_exactly
 from paddleflow.adapters.objects.uploads import PART, THREADS, copy_large, upload_file
-from paddleflow.domain.errors import Duplicate, InUse, Invalid, NotFound
+from paddleflow.domain.errors import Duplicate, InUse, Invalid, NotFound, Unavailable
 from paddleflow.ports.objects import ObjectEntry, Traits, Usage
 
 _COPY_LIMIT = 5 << 30
@@ -38,6 +38,8 @@ _COPY_LIMIT = 5 << 30
 _HIDDEN_MARKER = "/" + HIDDEN + "directory"
 _NOTE = "/" + HIDDEN + "rename-"
 _REMEMBERED_MARKERS = 10_000
+_IDLE_PAGES = 100
+"""Pages in a row that bring nothing new. Some come empty where much was deleted; without end they do not."""
 
 
 class S3Store:
@@ -243,8 +245,12 @@ class S3Store:
         prefix = f"{self._prefix}{key}/" if key else self._prefix
         page = self._bucket.list(prefix, delimiter=delimiter)
         yield page
+        idle = 0
         while page.next_token:
-            page = self._bucket.list(prefix, delimiter=delimiter, token=page.next_token)
+            before, page = page, self._bucket.list(prefix, delimiter=delimiter, token=page.next_token)
+            idle = idle + 1 if (page.objects, page.prefixes) == (before.objects, before.prefixes) else 0
+            if page.next_token == before.next_token or idle >= _IDLE_PAGES:
+                raise Unavailable("the server's listing does not come to an end: it goes round in a circle")
             yield page
 
     def _key(self, object_key: str) -> str:
@@ -312,7 +318,11 @@ class S3Store:
         self._keep_directory(parent_of(source))
         self._forget_markers(source)
         start, goal = f"{self._prefix}{source}/", f"{self._prefix}{target}/"
+        rounds, seen = 0, start
         while objects := self._bucket.list(start).objects:
+            rounds, seen = (rounds + 1 if objects[0].key == seen else 0), objects[0].key
+            if rounds >= _IDLE_PAGES:
+                raise Unavailable(f"{source} does not become empty: the server goes on listing what was moved")
             self._move_all(objects, start, goal)
         self._end_move(target, note)
 
@@ -365,7 +375,9 @@ def _is_ours(object_key: str, prefix: str) -> bool:
 
 
 def _is_legal(key: str) -> bool:
-    return all(part and part not in {".", ".."} and not part.startswith(HIDDEN) for part in key.split("/"))
+    return "\0" not in key and all(
+        part and part not in {".", ".."} and not part.startswith(HIDDEN) for part in key.split("/")
+    )
 
 
 def _directories_between(key: str, directory: str) -> Iterator[str]:

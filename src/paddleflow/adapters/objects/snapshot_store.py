@@ -6,16 +6,26 @@ A file that is no longer the version of the manifest is Stale when it is read: n
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from paddleflow.adapters.objects.keys import check_object_key
 from paddleflow.domain.errors import Denied, Invalid, NotFound, Stale
 from paddleflow.ports.objects import ObjectEntry, ObjectStore, Traits, Usage
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
 _PAGE = 1_000
 _READ_AT_ONCE = 8 << 20
+MOST_ENTRIES = 10_000_000
+"""In one snapshot: all of them are held in memory by whoever reads it."""
+_LONGEST_LINE = 64 << 10
+_DEEPEST = 500
+"""Directories above an entry."""
 
 
 class SnapshotStore:
@@ -28,13 +38,17 @@ class SnapshotStore:
         self._entries: dict[str, ObjectEntry] = {"": ObjectEntry(key="", is_directory=True)}
         self._children: dict[str, list[str]] = {"": []}
         try:
-            for line in _lines(_whole(store, manifest)):
+            for number, line in enumerate(_lines(store, manifest)):
+                if number >= MOST_ENTRIES:
+                    raise ValueError("no snapshot is that large")
                 self._add(line)
-        except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error) as error:
+        except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, Invalid, zlib.error) as error:
             raise Invalid(f"the snapshot's manifest [{manifest}] is damaged; delete the snapshot") from error
 
     def _add(self, line: Mapping[str, object]) -> None:
-        key = str(line["path"])
+        key = check_object_key(str(line["path"]))
+        if key.count("/") > _DEEPEST:
+            raise ValueError("no path is that deep")
         is_directory = "version" not in line and "link" not in line
         self._make_parents(key)
         if key not in self._entries:
@@ -44,10 +58,10 @@ class SnapshotStore:
         self._entries[key] = ObjectEntry(
             key=key,
             is_directory=is_directory,
-            size=int(str(line.get("size", 0))),
-            modified_ns=int(str(line.get("modified_ns", 0))),
+            size=_number(line, "size"),
+            modified_ns=_number(line, "modified_ns"),
             version=str(line.get("version", "")),
-            mode=int(str(line["mode"])) if "mode" in line else None,
+            mode=_number(line, "mode") & 0o7777 if "mode" in line else None,
             link_target=str(line["link"]) if "link" in line else None,
         )
 
@@ -163,14 +177,37 @@ def _parent(key: str) -> str:
     return key.rpartition("/")[0]
 
 
-def _whole(store: ObjectStore, key: str) -> bytes:
-    entry = store.stat(key)
-    parts = [
-        store.read(key, start, _READ_AT_ONCE, version=entry.version) for start in range(0, entry.size, _READ_AT_ONCE)
-    ]
-    return b"".join(parts)
+def _number(line: Mapping[str, object], name: str) -> int:
+    number = line.get(name, 0)
+    if not isinstance(number, int) or abs(number) >= 1 << 63:
+        raise ValueError(f"{name} is no number of an entry")
+    return number
 
 
-def _lines(manifest: bytes) -> Iterator[Mapping[str, object]]:
-    for line in gzip.decompress(manifest).decode("utf-8", "surrogateescape").splitlines():
-        yield json.loads(line)
+class _Stored(io.RawIOBase):
+    """An object as a file that is read from its beginning to its end: no more of it is held than is being read."""
+
+    def __init__(self, store: ObjectStore, key: str) -> None:
+        self._store, self._entry, self._at = store, store.stat(key), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        room = memoryview(buffer).cast("B")
+        size = min(len(room), self._entry.size - self._at)
+        if size <= 0:
+            return 0
+        data = self._store.read(self._entry.key, self._at, size, version=self._entry.version)
+        room[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def _lines(store: ObjectStore, manifest: str) -> Iterator[Mapping[str, object]]:
+    """A storage may be anybody's: what is unpacked is looked at line by line, and no line may be endless."""
+    with io.BufferedReader(_Stored(store, manifest), _READ_AT_ONCE) as packed, gzip.open(packed) as lines:
+        while line := lines.readline(_LONGEST_LINE):
+            if not line.endswith(b"\n"):
+                raise ValueError("a line has no end")
+            yield json.loads(line.decode("utf-8", "surrogateescape"))

@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 
-from paddleflow.domain.errors import Duplicate, NotFound, Unavailable
+from paddleflow.adapters.objects.snapshot_store import MOST_ENTRIES
+from paddleflow.domain.errors import Duplicate, Invalid, NotFound, Unavailable
 from paddleflow.domain.filesystems import RESERVED
 from paddleflow.domain.snapshots import Snapshot, SnapshotKind
 from paddleflow.domain.storages import Storage
@@ -52,7 +53,7 @@ def _make(store: ObjectStore, snapshot: Snapshot, progress: Progress) -> Snapsho
     size = SnapshotSize(files=0, bytes=0)
     is_copy = snapshot.kind is SnapshotKind.COPY
     make_directories(store, snapshot.content_path if is_copy else os.path.dirname(snapshot.manifest_path))
-    told = 0
+    told = entries = 0
     with tempfile.TemporaryFile() as manifest, ThreadPoolExecutor(_COPIES_AT_ONCE) as pool:
         with gzip.open(manifest, "wt", encoding="utf-8", errors="surrogateescape") as lines:
             for page in entries_of(store, snapshot.sub_path):
@@ -63,6 +64,11 @@ def _make(store: ObjectStore, snapshot: Snapshot, progress: Progress) -> Snapsho
                     lines.write(json.dumps(_line(entry), ensure_ascii=False) + "\n")
                     if not entry.is_directory:
                         size = SnapshotSize(files=size.files + 1, bytes=size.bytes + entry.size)
+                entries += len(page)
+                if entries > MOST_ENTRIES:
+                    raise Invalid(
+                        f"a snapshot holds at most {MOST_ENTRIES} entries; take one of each of its directories"
+                    )
                 if size.files - told >= _TOLD_EVERY:
                     told = size.files
                     _tell(progress, size)

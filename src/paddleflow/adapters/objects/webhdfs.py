@@ -70,7 +70,10 @@ class NameNodes:
     def ask(self, method: str, path: str, operation: str, **parameters: str | int) -> Any:
         """One operation on a path, answered by the name node that leads. The answer is JSON, or None."""
         body = self._ask(method, path, operation, parameters)
-        return json.loads(body) if body else None
+        try:
+            return json.loads(body) if body else None
+        except (ValueError, RecursionError) as error:
+            raise Unavailable("the answer is not what HDFS answers: is the address a name node's?") from error
 
     def find_leader(self) -> None:
         """By a question that may be asked twice, so that what may not be is then asked of the right one."""
@@ -159,7 +162,10 @@ class NameNodes:
 
 def _location(place: Mapping[str, str]) -> SplitResult:
     """Where a data node serves it. The name node escapes everything but letters that are not ASCII."""
-    return urlsplit(quote(place["Location"], safe=string.punctuation))
+    try:
+        return urlsplit(quote(place["Location"], safe=string.punctuation))
+    except (KeyError, TypeError, ValueError) as error:
+        raise Unavailable("HDFS does not say which data node has the file") from error
 
 
 def refusal_of(status: int, body: bytes, path: str) -> PaddleFlowError:

@@ -114,7 +114,9 @@ class Reading:
             self._refuse_detached(node)
         if node.is_staged:
             return
-        assert node.known is not None
+        if node.known is None:
+            # Detached before anybody asked about it since a predecessor gave it: by name it is found anew.
+            raise FsError(errno.ESTALE)
         if node.known.entry.is_directory:
             raise FsError(errno.EISDIR)
         if node.known.version is None:

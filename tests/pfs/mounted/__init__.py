@@ -1,0 +1,1 @@
+"""The mount as programs see it: real kernel, real processes, real stores."""

@@ -1,0 +1,65 @@
+"""What the tests of this folder share: places to work in, and content that says which version it is."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from paddleflow.wiring.stores import StorePlan
+from tests.pfs.mounts import RealMount
+
+
+@dataclass
+class Place:
+    """A shared mount, and folders in it that nobody else uses."""
+
+    mount: RealMount
+    holds_links: bool
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    def fresh(self) -> Path:
+        folder = self.mount.path / f"t{next(self._numbers)}"
+        folder.mkdir()
+        return folder
+
+
+def local_store(where: Path, name: str = "store", path: str = "") -> StorePlan:
+    (where / name).mkdir(exist_ok=True)
+    return StorePlan(type="local", root=str(where / name), path=path)
+
+
+def stamped(number: int, size: int) -> bytes:
+    """Content of which every part says to which version it belongs, and how long it is."""
+    line = b"%016d %016d\n" % (number, size)
+    return (line * (size // len(line) + 1))[:size]
+
+
+def is_whole(content: bytes) -> bool:
+    if not content:
+        return True
+    number, size = content[:33].split()
+    return content == stamped(int(number), int(size))
+
+
+def start_program(program: str, *arguments: object) -> subprocess.Popen[bytes]:
+    """Of ours, in a process of its own: it is told to stop by a file, and complains on stderr."""
+    argv = [sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)]
+    root = str(Path(__file__).resolve().parents[3])
+    return subprocess.Popen(argv, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": root})
+
+
+def finish(users: list[subprocess.Popen[bytes]], seconds: float = 60.0) -> None:
+    """All of them end well, or the test fails with what the first one said."""
+    try:
+        for user in users:
+            _, said = user.communicate(timeout=seconds)
+            assert user.returncode == 0, said.decode()
+    finally:
+        for user in users:
+            user.kill()
+            user.wait()
