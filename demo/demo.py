@@ -1,8 +1,9 @@
-"""The platform in about a minute: three teams share eight simulated GPUs, and the screen says why.
+"""The platform in about a minute and a half: three teams share eight simulated GPUs, and a bucket becomes a directory.
 
 Every queue has a guarantee. What its owner does not use others borrow; when the owner comes, borrowed GPUs come back:
 an elastic training gives up workers and goes on, and only what cannot shrink is evicted, waits and starts again. Real
-processes, real training: the loss goes on falling while workers leave and return.
+processes, real training: the loss goes on falling while workers leave and return. Then the second act, which is in
+``storage_act.py``.
 
 Starts a server of its own in a temporary directory, shows the jobs live, and stops what it started.
 """
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import storage_act
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
@@ -90,6 +92,7 @@ def main() -> int:
         show.act("alice comes and wants what vision is guaranteed: four GPUs for one training of four tasks")
         show.play([take_back(teams["vision"])], until_ended=True)
         ok = show.tell()
+        ok = storage_act.play(console, Path(name), port) and ok
     next_steps(console)
     return 0 if ok else 1
 

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,10 +18,11 @@ import pytest
 
 from paddleflow.cli.commands.fs_bench import Load
 from paddleflow.cli.commands.fs_mount import options_of
-from paddleflow.cli.commands.fs_stats import counters, flat, ratio_of, shown, spelt_rate
+from paddleflow.cli.commands.fs_stats import flat, rising, shown, spelt_rate, with_ratio
+from paddleflow.cli.output import on_terminal
 from paddleflow.cli.places import is_local, split_place
 from paddleflow.cli.sizes import spelt_size
-from paddleflow.cli.transfers import _Lines, summary
+from paddleflow.cli.transfers import _Lines, show_summary, summary
 from paddleflow.sdk.file_access import Transferred
 from tests.cli.conftest import Paddleflow
 from tests.sdk.recorded_server import RecordedServer, ok
@@ -155,6 +157,7 @@ def test_secrets_from_a_file_or_from_standard_input(
         ("fs mount data /mnt -o =1", "should be K or K=V"),
         ("fs create d s3://b -o accessKey", "should be KEY=VALUE"),
         ("fs bench /no/such/place", "does not exist"),
+        ("fs stats data --interval 1", "'data' is none; write its directory"),
     ],
 )
 def test_wrong_command_lines_say_what_is_wrong(paddleflow: Paddleflow, line: str, said: str) -> None:
@@ -192,6 +195,15 @@ def test_mount_says_how(
     assert out.splitlines()[1:] == ["passthrough: no", "  the kernel is too old", "mount success"]
     assert err == "note: block-size has no effect: the cache keeps pieces of a size of its own\n"
     assert files.mounted == ["alice", ("data", tmp_path, {"ro": "", "block-size": "4096"})]
+    _, out, err = paddleflow("--output", "json", "fs", "mount", "data", str(tmp_path))
+    assert json.loads(out) == {
+        "fs": "data",
+        "mountpoint": str(tmp_path),
+        "how": "by root",
+        "passthrough": False,
+        "reasons": ["the kernel is too old"],
+        "pid": 1,
+    }
     code, _, err = paddleflow("fs", "mount", "data", str(tmp_path), "-o", "nonsense")
     assert code == 1
     assert "option[nonsense] is unknown; there are ro, " in err
@@ -220,12 +232,66 @@ def test_bench_measures_a_directory(paddleflow: Paddleflow, tmp_path: Path, monk
 def test_figures_of_a_mount() -> None:
     told = {"cache": {"hits": 3, "hit_bytes": 2048, "files": 7}, "passthrough": True, "name": "fs"}
     assert flat(told) == {"cache.hits": 3, "cache.hit_bytes": 2048, "cache.files": 7, "passthrough": True, "name": "fs"}
-    assert counters(told) == {"cache.hits": 3, "cache.hit_bytes": 2048}
-    assert ratio_of({"counters.hit_bytes": 3, "counters.miss_bytes": 1}) == {"hit ratio": 0.75}
-    assert ratio_of({"counters.hit_bytes": 0, "counters.miss_bytes": 0}) == ratio_of({}) == {}
-    assert (shown("hit ratio", 0.75), shown("options.file_mode", 0o644), shown("x", 5)) == ("75.0%", "0644", 5)
+    counted = {
+        "requests": {"open": 2, "read": 3},
+        "counters": {"hits": 1, "hit_bytes": 3, "miss_bytes": 1, "unsaved": 0},
+    }
+    assert rising(counted) == {"requests": 5, "hits": 1, "misses": 0, "hit_bytes": 3, "miss_bytes": 1}
+    assert with_ratio(counted) == {**counted, "hit_ratio": 0.75}
+    assert with_ratio({"counters": {"hit_bytes": 0, "miss_bytes": 0}}).keys() == {"counters"}
+    assert (shown("hit_ratio", 0.75), shown("options.file_mode", 0o644), shown("x", 5)) == ("75.0%", "0644", 5)
     assert spelt_rate("cache.hit_bytes", 2048) == "2.0 KiB/s"
     assert spelt_rate("cache.hits", 12.4) == "12/s"
+
+
+def test_a_mount_goes_before_a_filesystem_of_its_name(
+    server: RecordedServer, paddleflow: Paddleflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def mount_stats(mountpoint: str) -> dict[str, Any]:
+        asked.append(mountpoint)
+        return {"requests": {"open": len(asked)}, "counters": {"hit_bytes": 3, "miss_bytes": 1}}
+
+    monkeypatch.setattr(
+        "paddleflow.cli.commands.fs_stats.wired_mounts", lambda: SimpleNamespace(mount_stats=mount_stats)
+    )
+    monkeypatch.chdir("/")
+    _, out, _ = paddleflow("fs", "stats", "proc")  # a mount point of every Linux
+    assert asked == ["/proc"]
+    assert re.search(r"^hit_ratio +75.0%$", out, re.MULTILINE)
+    _, out, _ = paddleflow("--output", "json", "fs", "stats", "proc", "--interval", "0.1", "-l", "2")
+    assert [json.loads(line)["requests"] > 0 for line in out.splitlines()] == [True, True]
+    server.on("GET", "/fsCache/stats/usr", ok({"nodes": []}))
+    assert "no node has told" in paddleflow("fs", "stats", "usr")[1]  # a directory, and no mount point
+
+
+def test_every_command_has_a_place_in_the_help(paddleflow: Paddleflow) -> None:
+    from paddleflow.cli.commands.fs import fs
+
+    sections = [name for names in fs.sections.values() for name in names]
+    assert sorted(sections) == sorted(fs.commands)
+    _, out, _ = paddleflow("fs", "--help")
+    assert [line for line in out.splitlines() if line.endswith(":") and not line.startswith(" ")] == [
+        "Options:",
+        *(f"{heading}:" for heading in fs.sections),
+    ]
+    assert all(re.search(rf"^  {name} ", out, re.MULTILINE) for name in fs.commands)
+
+
+def test_figures_of_a_copy_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    show_summary("json", "copy success", Transferred(files=2, bytes=10), 1.23456)
+    assert json.loads(capsys.readouterr().out) == {"files": 2, "bytes": 10, "seconds": 1.235}
+    show_summary("table", "copy success", Transferred(files=2, bytes=10), 1.2)
+    assert capsys.readouterr().out == "copy success, 2 files, 10 B in 1.2s\n"
+
+
+def test_odd_names_do_not_reach_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(isatty=lambda: True))
+    assert on_terminal("schön 1.txt") == "schön 1.txt"
+    assert on_terminal("a\nb\x1b[31m") == r"a\nb\x1b[31m"
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(isatty=lambda: False))
+    assert on_terminal("a\nb") == "a\nb"
 
 
 def test_warming_through_a_mount(paddleflow: Paddleflow, tmp_path: Path) -> None:

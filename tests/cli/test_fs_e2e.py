@@ -323,7 +323,19 @@ def test_bad_mounts_say_why(shell: Shell, local: str, tmp_path: Path) -> None:
     code, _, err = shell("fs", "mount", local, str(tmp_path / "nowhere"))
     assert code == 1
     assert "make it first" in err
-    code, _, err = shell("fs", "mount", "nosuchfs", str(tmp_path))
-    assert code == 5
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    code, _, err = shell("fs", "mount", local, str(tmp_path / "full"))
+    assert code == 1
+    assert "full is not empty" in err
+    assert "InternalError" not in err
+    code, _, err = shell("fs", "mount", local, "/proc")
+    assert code == 1
+    assert "/proc is a mount point already" in err
+    (tmp_path / "empty").mkdir()
+    for line in (("mount", "nosuchfs", str(tmp_path / "empty")), ("cat", "nosuchfs:/a"), ("ls", "nosuchfs:/a")):
+        code, _, err = shell("fs", *line)
+        assert code == 5
+        assert "there is no filesystem 'nosuchfs'; paddleflow fs list shows" in err
     code, _, err = shell("fs", "stats", str(tmp_path))
     assert code == 5

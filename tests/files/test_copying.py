@@ -157,13 +157,15 @@ def test_one_that_fails_is_named_and_ends_it(files: Files, tree: Path, tmp_path:
     [
         ("data:/none", "{tmp}/x", False, NotFound, "data:/none"),
         ("{tmp}/none", "data:/x", False, FileNotFoundError, "none is not there"),
-        ("data:/d", "{tmp}/x", False, IsADirectoryError, "recursively"),
+        ("data:/d", "{tmp}/x", False, IsADirectoryError, "-r, or recursive=True"),
         ("data:/d", "data:/d/e", True, Invalid, "into itself"),
         ("data:/d/f", "data:/d/f", False, Invalid, "the same"),
         ("data:/d", "data:/d/f", True, NotADirectoryError, "is a file"),
         ("data:/d/f", "{tmp}/no/such/place", False, FileNotFoundError, "make it first"),
         ("data:/../x", "{tmp}/x", False, Invalid, "should not have"),
         ("", "{tmp}/x", False, Invalid, "FSNAME:/path"),
+        ("{tmp}/none", "{tmp}/x", False, Invalid, "is on a filesystem: write FSNAME:/path"),
+        ("data:/no/file", "{tmp}/x", False, FileNotFoundError, "data:/no: it is not there"),
     ],
 )
 def test_bad_input_names_what_is_wrong(

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddleflow.domain.errors import Invalid
+from paddleflow.files.errors import located
 from paddleflow.files.paths import Place, key_of, place_of, shown
 
 
@@ -57,3 +58,18 @@ def test_a_place_is_read_as_it_is_shown(fsname: str, path: str) -> None:
         return
     again = place_of(str(place))
     assert (again.fsname, again.path) == (place.fsname, place.path)
+
+
+@pytest.mark.parametrize(
+    ("place", "message", "told"),
+    [
+        ("data:/a/b", "a/b is not there", "data:/a/b is not there"),
+        ("data:/a/b", "a: it is not there", "data:/a: it is not there"),
+        ("data:/a/b", "anchor is not there", "data:/a/b: anchor is not there"),
+        ("data:/", "127.0.0.1:1 cannot be reached", "data:/: 127.0.0.1:1 cannot be reached"),
+        ("data", "a is not there", "data: a is not there"),
+        ("data:/a", "", "data:/a: "),
+    ],
+)
+def test_errors_name_the_place_once(place: str, message: str, told: str) -> None:
+    assert located(place, message) == told

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddleflow.pfs.readahead import BACK, FIRST_WINDOW, FORWARD, LARGEST_WINDOW, MIB, Pattern, advance
+from paddleflow.pfs.readahead import BACK, FIRST_WINDOW, FORWARD, LARGEST_WINDOW, MIB, PART, Pattern, advance, parts
 
 HUGE = 1 << 40
 KIB = 1 << 10
@@ -116,3 +116,14 @@ def test_whatever_is_read_the_window_keeps_its_bounds(
         assert pattern.window == 0 or FIRST_WINDOW <= pattern.window <= LARGEST_WINDOW
         if length:
             assert end <= begin and length > 0 and begin + length <= min(end + LARGEST_WINDOW, file_size)
+
+
+@given(st.integers(0, 1 << 40), st.integers(0, 100 << 20))
+def test_parts_are_the_whole_range_and_cross_no_border(start: int, size: int) -> None:
+    cut = list(parts(start, size))
+    assert sum(length for _, length in cut) == size
+    for begin, length in cut:
+        assert begin == start
+        assert length > 0
+        assert begin // PART == (begin + length - 1) // PART
+        start += length

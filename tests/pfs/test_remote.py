@@ -7,12 +7,14 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from paddleflow.domain.errors import Invalid, NotFound, Unavailable
+from paddleflow.pfs.backstage import Cached, Found, ObjectVersion, Page
 from paddleflow.pfs.fuse.loop import Loop
 from paddleflow.pfs.later import Later
 from paddleflow.pfs.options import MountOptions
@@ -20,6 +22,7 @@ from paddleflow.pfs.plan import MountPlan
 from paddleflow.pfs.remote import RemoteBackstage
 from paddleflow.pfs.wire import Inbox, pack
 from paddleflow.pfs.worker import Question
+from paddleflow.ports.objects import ObjectEntry, Traits
 from paddleflow.wiring.stores import StorePlan, cache_levels
 
 pytestmark = pytest.mark.timeout(120)
@@ -132,3 +135,25 @@ def test_messages_come_out_whole_however_they_come_in() -> None:
     inbox = Inbox()
     received = [message for at in range(0, len(stream), 999) for message in inbox.feed(stream[at : at + 999])]
     assert received == [question, "x" * 100_000]
+
+
+@pytest.mark.parametrize("cut", [1, 3, 5, 1 << 20])
+def test_what_travels_arrives_as_it_was(cut: int) -> None:
+    version = ObjectVersion("store", "a/ä\udcff", "etag", 5)
+    traits = Traits(
+        real_directories=True,
+        atomic_rename=False,
+        holds_modes=True,
+        holds_links=False,
+        holds_xattrs=True,
+        checked_reads=False,
+    )
+    entry = ObjectEntry(key="a/ä\udcff", size=5, modified_ns=3, version="etag", mode=0o640, uid=1, link_target="x")
+    found = Found(entry, version, traits)
+    messages = [Page([found, Found(replace(entry, is_directory=True), None, traits)], True), Cached("p", True, 0.5)]
+    sent = b"".join(pack(message) for message in messages)
+    inbox = Inbox()
+    arrived = [one for at in range(0, len(sent), cut) for one in inbox.feed(sent[at : at + cut])]
+    assert arrived == messages
+    with pytest.raises(FrozenInstanceError):
+        arrived[0].is_last = False

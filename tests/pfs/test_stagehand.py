@@ -248,6 +248,21 @@ def test_every_entry_is_listed_once(tmp_path: Path, sizes: list[int]) -> None:
     hand.close()
 
 
+class LyingStore(WatchedStore):
+    """Lists names that no directory can hold, beside one that it can."""
+
+    def list(self, key: str) -> Iterator[Sequence[ObjectEntry]]:
+        names = ("..", ".", "", "nul\0", "e" * 1025, "\u00e9" * 600, "sub/../../out", "good")
+        yield [ObjectEntry(key=f"{key}/{name}", size=1, version="v") for name in names]
+        yield [ObjectEntry(key=other, is_directory=True) for other in ("elsewhere", f"{key}", "", f"{key}x/y")]
+
+
+def test_no_store_puts_a_name_into_a_directory_that_leads_out_of_it(tmp_path: Path) -> None:
+    hand = Stagehand(Routes(LyingStore(), "r"), Cache([Level(str(tmp_path), PLENTY)]))
+    assert [found.entry.key for found in listed(hand, "data")] == ["data/good"]
+    hand.close()
+
+
 def test_the_first_page_does_not_wait_for_the_second(tmp_path: Path) -> None:
     store = PagedStore([1000] * 100)
     hand = Stagehand(Routes(store, "r"), Cache([Level(str(tmp_path), PLENTY)]))
@@ -316,3 +331,11 @@ def test_backstage_on_the_spot(stage: Stage) -> None:
             await backstage.stat("dir")
 
     run(play())
+
+
+def test_who_fetches_hears_how_full_memory_is(stage: Stage) -> None:
+    found = put(stage.root, "f", b"content")
+    version = ObjectVersion("root", "f", found.version, 7)
+    assert stage.hand.fetch(version, 0, -1).pressure == 0
+    with stage.hand.pool.borrow(stage.hand.pool.limit // 2):
+        assert stage.hand.fetch(version, 0, -1).pressure == pytest.approx(0.5)

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from paddleflow.domain.commands import CreateFilesystem, CreateLink, SubmitJob
+from paddleflow.domain.commands import CreateFilesystem, CreateLink, DeleteFilesystem, SubmitJob
+from paddleflow.domain.errors import InUse, Unauthenticated
 from paddleflow.domain.ids import FilesystemId, JobId
 from paddleflow.domain.jobs import FsRef, JobSpec, JobStatus
 from paddleflow.domain.users import Actor
+from paddleflow.ports.mounts import Leave
 from paddleflow.testing.builders import a_member, a_node, resources
 from paddleflow.testing.platform import InMemoryPlatform
 
@@ -98,3 +100,47 @@ def test_a_server_that_was_killed_keeps_the_mounts_of_running_jobs(platform: InM
     platform.pass_time(15)
     assert platform.job(job).status is JobStatus.RUNNING
     assert platform.node_mounts.kept == {DATA}
+
+
+def test_a_filesystem_that_went_while_its_job_waited_ends_that_job_alone(
+    platform: InMemoryPlatform, alice: Actor
+) -> None:
+    platform.node_mounts.is_slow = True
+    first = submit(platform, alice, "data")
+    other = submit(platform, alice, "disk")
+    platform.storage.delete_filesystem(alice, DeleteFilesystem(name="data"))
+    platform.node_mounts.is_slow = False
+    platform.pass_time(1)
+    assert platform.job(first).status is JobStatus.FAILED
+    assert "does not exist" in platform.job(first).message or "not found" in platform.job(first).message.lower()
+    assert platform.job(other).status is JobStatus.RUNNING
+    assert platform.job(submit(platform, alice, "disk")).status is JobStatus.RUNNING
+
+
+def test_a_mount_kept_for_the_next_job_does_not_keep_its_filesystem(platform: InMemoryPlatform, alice: Actor) -> None:
+    leave_of: dict[FilesystemId, Leave] = {}
+    job = submit(platform, alice, "data")
+    leave_of |= platform.node_mounts.leaves
+
+    def farewell(fs_id: FilesystemId) -> bool:
+        platform.mounts.close(leave_of[fs_id].token)
+        return True
+
+    with pytest.raises(InUse, match="/mnt/fs-alice-data"):
+        platform.storage.delete_filesystem(alice, DeleteFilesystem(name="data"))
+    platform.finish(job)
+    platform.node_mounts.let_go = farewell
+    platform.storage.delete_filesystem(alice, DeleteFilesystem(name="data"))
+    assert platform.node_mounts.released == [DATA, DATA]
+
+
+def test_what_an_earlier_server_mounted_is_not_counted_twice(platform: InMemoryPlatform, alice: Actor) -> None:
+    submit(platform, alice, "data")
+    earlier = platform.node_mounts.leaves.pop(DATA)
+    platform.restart()
+    submit(platform, alice, "data")
+    later = platform.node_mounts.leaves[DATA]
+    _, mounts = platform.storage_reads.mounts(alice, "", "data")
+    assert [live.mount.id for live in mounts] == [later.mount_id]
+    with pytest.raises(Unauthenticated, match="closed"):
+        platform.mounts.mount_of(earlier.token)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +39,7 @@ from paddleflow.domain.jobs import FsRef, JobSpec, JobStatus
 from paddleflow.domain.mounts import REPORT_LIFE, SEEN_WITHIN, TOKEN_LIFE
 from paddleflow.domain.queries import PageRequest
 from paddleflow.domain.snapshots import SnapshotKind, SnapshotState
+from paddleflow.domain.storages import Storage
 from paddleflow.domain.users import Actor
 from paddleflow.engine.mounts import OpenedMount
 from paddleflow.testing.builders import a_member, a_node, resources
@@ -480,3 +483,33 @@ def test_a_mount_names_a_snapshot_of_its_own_filesystem(platform: InMemoryPlatfo
         opened(platform, alice, snapshot="snap-none")
     with pytest.raises(NotFound):
         platform.ask(CloseMount(id=MountId("mount-none")), alice)
+
+
+def test_one_users_silent_storages_keep_nobody_else_waiting(platform: InMemoryPlatform) -> None:
+    """Two of them are waited for; what comes on top is refused at once, and others are served meanwhile."""
+    alice, bella = platform.a_user("alice", "default-queue"), platform.a_user("bella", "default-queue")
+    asked, silent = threading.Semaphore(0), threading.Event()
+    told = platform.storages.check
+
+    def check(storage: Storage) -> None:
+        if storage.sub_path == "/silent":
+            asked.release()
+            silent.wait(30)
+        told(storage)
+
+    platform.storages.check = check  # type: ignore[method-assign]
+    create = platform.storage.create_filesystem
+    with ThreadPoolExecutor() as pool:
+        waiting = [
+            pool.submit(create, alice, CreateFilesystem(name=f"s{n}", url="s3://bucket/silent", properties=KEYS))
+            for n in range(2)
+        ]
+        for _ in waiting:
+            assert asked.acquire(timeout=30)
+        with pytest.raises(Unavailable, match="being tried already"):
+            create(alice, CreateFilesystem(name="third", url="s3://bucket/x", properties=KEYS))
+        create(bella, CreateFilesystem(name="good", url="s3://bucket/x", properties=KEYS))
+        silent.set()
+        for one in waiting:
+            one.result(30)
+    create(alice, CreateFilesystem(name="third", url="s3://bucket/x", properties=KEYS))

@@ -252,3 +252,19 @@ def test_cache_configuration(changes: dict[str, object], field: str | None) -> N
     with pytest.raises(Invalid) as caught:
         check_cache_config(config)
     assert caught.value.details["field"] == field
+
+
+@pytest.mark.parametrize(
+    "name", ["SecretKey", "secret_key", "aws.secretAccessKey", "Password", "ssh-passphrase", "private_key", "authToken"]
+)
+def test_whatever_is_called_like_a_secret_is_one(name: str) -> None:
+    """Also where no storage knows it: it may be a slip of the pen, and the value a real one."""
+    sealed = sealed_properties({name: "real", "accessKey": "AK"}, lambda text: text[::-1])
+    assert "real" not in sealed[name]
+    assert shown_properties(sealed) == {name: "******", "accessKey": "AK"}
+    assert opened_properties(sealed, lambda text: text[::-1]) == {name: "real", "accessKey": "AK"}
+
+
+@pytest.mark.parametrize("name", ["accessKey", "user", "endpoint", "bucket", "region", "s3ForcePathStyle", "hostKey"])
+def test_other_properties_are_shown(name: str) -> None:
+    assert shown_properties({name: "value"}) == {name: "value"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import unicodedata
 from collections.abc import Sequence
 
@@ -57,6 +58,13 @@ def show_list(output: str, headers: Sequence[str], rows: Sequence[Row], *, nothi
     else:
         click.echo(nothing)
     return bool(rows)
+
+
+def on_terminal(name: str) -> str:
+    """A name that somebody else chose: what is no visible character would play tricks with a terminal."""
+    if name.isprintable() or not sys.stdout.isatty():
+        return name
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in name)
 
 
 def to_json(value: object) -> str:

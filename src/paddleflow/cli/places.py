@@ -1,10 +1,13 @@
-"""How a place on a filesystem is written on the command line: ``FSNAME:/path``, or ``FSNAME`` for its root."""
+"""How a place on a filesystem is written on the command line: ``FSNAME:/path``, or ``FSNAME`` for its root; and whose
+filesystem it is."""
 
 from __future__ import annotations
 
 import re
 
 import click
+
+owner_option = click.option("-u", "--username", help="The owner of the filesystem, if it is another; for root.")
 
 _PLACE = re.compile(r"([A-Za-z0-9_-]{1,63})(?::(.*))?", re.DOTALL)
 

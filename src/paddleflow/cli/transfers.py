@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paddleflow.cli.durations import spelt_seconds
+from paddleflow.cli.output import to_json
 from paddleflow.cli.sizes import spelt_size
 
 if TYPE_CHECKING:
@@ -60,6 +61,14 @@ class _Lines:
             f"{spelt_size(so_far.total_bytes)}",
             err=True,
         )
+
+
+def show_summary(output: str, what: str, done: Transferred, took_s: float) -> None:
+    """The one line at the end; with ``--output json`` its figures."""
+    if output == "json":
+        click.echo(to_json({"files": done.files, "bytes": done.bytes, "seconds": round(took_s, 3)}))
+    else:
+        click.echo(f"{what}, {summary(done, took_s)}")
 
 
 def summary(done: Transferred, took_s: float) -> str:

@@ -23,13 +23,14 @@ _NOT_SERVED = ("mock", "cfs", "glusterfs", "afs")
 """Types of the original that are mounted by somebody else's program, or only by Kubernetes."""
 
 SECRETS = frozenset({"secretKey", "password", "privateKey", "sessionToken", "kerberos.keytab.data"})
+_SECRET_WORDS = ("secret", "password", "passwd", "passphrase", "privatekey", "token", "keytab", "credential")
 PLACEHOLDER = "******"
 """Shown instead of a secret. Sent back in an update it means: as it is stored."""
 _SEALED = "sealed:"
 
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
 _ADDRESS = re.compile(r"[A-Za-z0-9._\-\[\]:]+(,[A-Za-z0-9._\-\[\]:]+)*")
-_ENDPOINT = re.compile(r"(https?://)?[A-Za-z0-9._\-\[\]:]+(/[A-Za-z0-9._~/-]*)?")
+_ENDPOINT = re.compile(r"(https?://)?[A-Za-z0-9._\-\[\]:]+(/([A-Za-z0-9._~-][A-Za-z0-9._~/-]*)?)?")
 _NUMBER = re.compile(r"[0-9]{1,5}")
 _MOST_PROPERTIES = 64
 _URL_LIMIT = 4096
@@ -218,22 +219,28 @@ def _need(given: Mapping[str, str], names: tuple[str, ...], scheme: str, codes: 
 # Secrets.
 
 
+def is_secret(name: str) -> bool:
+    """The ones we use, and whatever else is called like one: a misspelt or unknown property is kept as it was sent."""
+    plain = name.lower().replace("_", "").replace("-", "").replace(".", "")
+    return name in SECRETS or any(word in plain for word in _SECRET_WORDS)
+
+
 def sealed_properties(properties: Mapping[str, str], seal: Callable[[str], str]) -> dict[str, str]:
     """As they are stored."""
-    return {name: _SEALED + seal(value) if name in SECRETS and value else value for name, value in properties.items()}
+    return {name: _SEALED + seal(value) if is_secret(name) and value else value for name, value in properties.items()}
 
 
 def opened_properties(properties: Mapping[str, str], unseal: Callable[[str], str]) -> dict[str, str]:
     """Stored properties with their secrets readable; only for whoever opens the storage."""
     return {
-        name: unseal(value.removeprefix(_SEALED)) if name in SECRETS and value.startswith(_SEALED) else value
+        name: unseal(value.removeprefix(_SEALED)) if is_secret(name) and value.startswith(_SEALED) else value
         for name, value in properties.items()
     }
 
 
 def shown_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Properties as anybody may see them."""
-    return {name: PLACEHOLDER if name in SECRETS and value else value for name, value in properties.items()}
+    return {name: PLACEHOLDER if is_secret(name) and value else value for name, value in properties.items()}
 
 
 def opened(storage: Storage, unseal: Callable[[str], str]) -> Storage:
@@ -250,7 +257,7 @@ def with_kept_secrets(
 ) -> dict[str, str]:
     """New properties in which every placeholder is the stored secret again."""
     merged = dict(properties)
-    for name in SECRETS & merged.keys():
+    for name in filter(is_secret, properties):
         if merged[name] != PLACEHOLDER:
             continue
         if not stored.get(name):
@@ -262,6 +269,6 @@ def with_kept_secrets(
 def check_secrets_stay_home(before: Storage, after: Storage, sent: Mapping[str, str], codes: Codes) -> None:
     """A secret somebody cannot read must not be sendable to an address of their choosing."""
     moved = (before.type, before.server_address) != (after.type, after.server_address)
-    hidden = sorted(name for name in SECRETS if sent.get(name) == PLACEHOLDER)
+    hidden = sorted(name for name, value in sent.items() if is_secret(name) and value == PLACEHOLDER)
     if moved and hidden:
         raise _bad_property(hidden[0], "the storage's address changes, so give the secret again", codes)

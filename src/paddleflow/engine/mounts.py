@@ -10,15 +10,16 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from paddleflow.domain.access import may_use_filesystem
 from paddleflow.domain.commands import CloseMount, OpenMount, RenewMount, ReportCache
-from paddleflow.domain.errors import Denied, PaddleFlowError, Unauthenticated
+from paddleflow.domain.errors import Denied, NotFound, PaddleFlowError, Unauthenticated
 from paddleflow.domain.filesystems import CacheConfig, Filesystem, Link
 from paddleflow.domain.ids import FilesystemId, MountId
-from paddleflow.domain.mounts import TOKEN_LIFE, Mount
+from paddleflow.domain.mounts import SEEN_WITHIN, TOKEN_LIFE, Mount
 from paddleflow.domain.snapshots import Snapshot
 from paddleflow.domain.storages import Storage, opened
 from paddleflow.domain.users import Actor
@@ -64,7 +65,14 @@ class MountDesk:
         return OpenedMount(mount_id=mount_id, fs_id=fs_id, token=token, expires_at=expires_at)
 
     def grant(self, actor: Actor, command: OpenMount) -> Leave:
-        """For a mount that this server makes itself: the plan need not be encrypted on its way."""
+        """For a mount that this server makes itself: the plan need not be encrypted on its way. There is one at a place
+        of this machine: what an earlier server, or an earlier try, was given for it counts no more."""
+        with self._store.read() as view:
+            mounts = view.mounts.of_filesystem(command.fs_id, self._clock.now() - SEEN_WITHIN)
+        for earlier in mounts:
+            if earlier.mountpoint == command.mountpoint:
+                with suppress(NotFound):  # its own farewell was faster
+                    self._intake.submit(CloseMount(id=earlier.id), Actor(name=earlier.user))
         mount = self.open(actor, command)
         plan = json.dumps(self._plan(self.mount_of(mount.token)), separators=(",", ":"))
         return Leave(mount_id=mount.mount_id, token=mount.token, plan=plan, expires_at=mount.expires_at)

@@ -12,7 +12,14 @@ from paddleflow.files import tree
 from paddleflow.files.ahead import Ahead
 from paddleflow.files.contents import pour, put
 from paddleflow.files.copying import Copy
-from paddleflow.files.errors import FileChanged, FileThere, IsDirectory, MissingFile, told_as_file_errors
+from paddleflow.files.errors import (
+    FileChanged,
+    FileThere,
+    IsDirectory,
+    MissingFile,
+    named_filesystem,
+    told_as_file_errors,
+)
 from paddleflow.files.mounting import wishes
 from paddleflow.files.opened import OpenedFilesystem, OpenFilesystems, libraries, opener
 from paddleflow.files.paths import Place, key_of, place_of, remote_place, shown
@@ -151,7 +158,7 @@ class Files:
         fields, _ = wishes(options or {})
         if self._snapshot is not None:
             fields.setdefault("snapshot", self._snapshot)
-        with libraries():
+        with libraries(), named_filesystem(fsname):
             mounts = import_module("paddleflow.wiring.mount")
             request = mounts.MountRequest(username=self._username, **fields)
             return mounts.mount_filesystem(self._client, fsname, os.path.abspath(path), request)
@@ -236,6 +243,7 @@ class Files:
 
     def _followed(self, place: Place) -> tuple[Place, Found | None]:
         """Where symbolic links lead to within the filesystem, and what is there, if anything is."""
+        self._opened(place.fsname)  # that it is missing is another thing than that the file is
         for _ in range(_LINKS_FOLLOWED):
             try:
                 found = self._found(place)

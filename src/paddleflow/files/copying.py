@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from paddleflow.domain.errors import NotFound
 from paddleflow.files.contents import draft, pour, put, scratch
 from paddleflow.files.copy_items import Item, local_items, look_local, remote_items
-from paddleflow.files.errors import InvalidFile, IsDirectory, NotDirectory, told_as_file_errors
+from paddleflow.files.errors import RECURSIVELY, InvalidFile, IsDirectory, NotDirectory, told_as_file_errors
 from paddleflow.files.paths import Place, is_within, key_of
 from paddleflow.files.tree import make_directory
 from paddleflow.sdk.file_access import Progress, Transferred
@@ -66,9 +66,11 @@ class Copy:
         self._is_stopped = False
 
     def run(self, source: Place, target: Place, *, recursive: bool) -> Transferred:
+        if source.is_local and target.is_local:
+            raise InvalidFile("InvalidPath", f"neither {source} nor {target} is on a filesystem: write FSNAME:/path")
         top = self._top(source, target)
         if top.is_directory and not recursive:
-            raise IsDirectory("IsADirectory", f"{source} is a directory; copy it recursively")
+            raise IsDirectory("IsADirectory", f"{source} is a directory; {RECURSIVELY}")
         if str(top.source) == str(top.target):
             raise InvalidFile("InvalidPath", f"{source} and {target} are the same")
         if top.is_directory and _lies_in(top.target, top.source):

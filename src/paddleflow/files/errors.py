@@ -23,6 +23,8 @@ from paddleflow.sdk.errors import (
     UnreachableError,
 )
 
+RECURSIVELY = "to take it with everything below, say so: -r, or recursive=True in Python"
+
 
 class MissingFile(NotFoundError, FileNotFoundError):
     errno = numbers.ENOENT
@@ -96,4 +98,26 @@ def told_as_file_errors(place: str) -> Iterator[None]:
         twin = next((made for kind, made in _TWINS if isinstance(error, kind)), None)
         if twin is None:
             raise
-        raise twin(error.code, f"{place}: {error.message}", getattr(error, "requestId", None)) from error
+        raise twin(error.code, located(place, error.message), getattr(error, "requestId", None)) from error
+
+
+def located(place: str, message: str) -> str:
+    """Say where. What begins with the key of the place, or of a directory above it, need not be told twice."""
+    fsname, colon, path = place.partition(":/")
+    first = message.partition(" ")[0].rstrip(":")
+    if colon and first and f"{path}/".startswith(f"{first}/"):
+        return f"{fsname}:/{message}"
+    return f"{place}: {message}"
+
+
+@contextmanager
+def named_filesystem(fsname: str) -> Iterator[None]:
+    """A server that has no such filesystem says so with an id; people know the name."""
+    try:
+        yield
+    except domain.NotFound as error:
+        raise MissingFile(
+            error.code,
+            f"there is no filesystem {fsname!r}; paddleflow fs list shows those there are",
+            getattr(error, "requestId", None),
+        ) from error

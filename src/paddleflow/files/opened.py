@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from paddleflow.domain.errors import PaddleFlowError, Unavailable
-from paddleflow.files.errors import told_as_file_errors
+from paddleflow.files.errors import named_filesystem, told_as_file_errors
 
 if TYPE_CHECKING:
     from paddleflow.pfs.cache import Cache
@@ -59,7 +59,7 @@ class OpenFilesystems:
         with self._lock:
             found = self._opened.get(fsname)
             if found is None:
-                with told_as_file_errors(fsname):
+                with told_as_file_errors(fsname), named_filesystem(fsname):
                     found = self._opened[fsname] = self._open_one(fsname)
             return found
 

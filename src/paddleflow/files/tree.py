@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from paddleflow.domain.errors import Duplicate, InUse, NotFound
-from paddleflow.files.errors import DirectoryNotEmpty, IsDirectory, NotDirectory
+from paddleflow.files.errors import RECURSIVELY, DirectoryNotEmpty, IsDirectory, NotDirectory
 from paddleflow.files.paths import parent_of, shown
 from paddleflow.sdk.file_access import FileEntry
 
@@ -88,7 +88,7 @@ def remove(opened: OpenedFilesystem, key: str, *, recursive: bool) -> None:
         stagehand.delete(key)
         return
     if not recursive:
-        raise IsDirectory("IsADirectory", f"{shown(key)} is a directory; remove it recursively, or file by file")
+        raise IsDirectory("IsADirectory", f"{shown(key)} is a directory; {RECURSIVELY}")
     if opened.routes.leads_to_link(key):
         raise DirectoryNotEmpty("LinkedStorage", f"another storage is linked at or below {shown(key)}; unlink it first")
     for directory, _, files in reversed(list(walk(stagehand, key))):

@@ -45,6 +45,8 @@ class Cached:
     """Of the data file; empty when the cache could not take it (full): then ``read`` it."""
     is_complete: bool
     """Every byte is there and was verified: it may be handed to the kernel."""
+    pressure: float = 0.0
+    """How much of the memory for bytes on their way was taken where this was done; 1: all of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,14 +72,14 @@ class Fetcher:
 
     def _small(self, store: ObjectStore, version: ObjectVersion) -> Cached:
         for _ in range(_ROUNDS):
-            if cached := self._whole(version):
-                return cached
             claims, others = self._claim(version, [_WHOLE])
             with claims:
                 if claims.held:
-                    # Whoever held it until a moment ago may have brought it.
+                    # Looked for only now: whoever held it until a moment ago may have brought it.
                     return self._whole(version) or self._bring_small(store, version)
             _wait_for(others)
+            if cached := self._whole(version):
+                return cached  # without a claim: the many who waited do not wait for each other as well
         return NOT_CACHED
 
     def _whole(self, version: ObjectVersion) -> Cached | None:

@@ -31,17 +31,13 @@ from paddleflow.pfs.later import Later, start
 from paddleflow.pfs.plan import MountPlan
 from paddleflow.pfs.remote import RemoteBackstage
 from paddleflow.pfs.vfs import Vfs
-from paddleflow.pfs.warming import Warmed, Warming
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 _PR_SET_NAME = 15
-_TOLD_EVERY_S = 0.2
 _CATCH_UP_EVERY_S = 15.0
 _BESIDE = 4
-_WARMED_AT_ONCE = 32
-_MOST_AT_ONCE = 256
 
 
 class Front:
@@ -79,8 +75,6 @@ class Front:
     def run(self) -> None:
         handlers = {
             "stats": self._stats,
-            "warm": self._warm,
-            "evict": self._evict,
             "unmount": self._unmount,
             "access": self._access,
         }
@@ -120,8 +114,16 @@ class Front:
         self._loop.stop()
 
     def _ended(self) -> None:
+        """The mount is gone. What is not in the store yet goes there first; the holder says how long that may take."""
         self._is_over = True
-        self._loop.stop()
+        self._loop.remove(self._session.fileno())
+
+        def done(left: int | None, error: BaseException | None) -> None:
+            if error is not None or left:
+                _log.warning("%s files are left to the next mount: %s", left or "some", error or "see above")
+            self._loop.stop()
+
+        start(self._vfs.finish(), done)
 
     def _on_holder(self) -> None:
         if not self._link.receive():
@@ -153,6 +155,11 @@ class Front:
             _log.warning("the mount's leave was not renewed: %s", error)
             return
         if renewal is None:
+            return
+        if renewal.refusal:
+            # A server that is away does not end a mount; one that says no does. What is open stays until it is closed.
+            _log.warning("the mount ends: %s", renewal.refusal)
+            self._link.unmount(lazy=True)
             return
         are_new = tuple(renewal.stores) != self._plan.stores
         self._replan(self._plan.renewed(tuple(renewal.stores), renewal.access))
@@ -197,34 +204,6 @@ class Front:
             "backings": len(self._backings),
             "counters": self._vfs.counters(),
         }
-
-    def _warm(self, wish: Mapping[str, Any], tell: Tell) -> None:
-        told = 0.0
-
-        def progress(warmed: Warmed) -> bool:
-            nonlocal told
-            now = time.monotonic()
-            if now - told < _TOLD_EVERY_S:
-                return True
-            told = now
-            return tell(asdict(warmed))
-
-        def done(warmed: Warmed) -> None:
-            tell({**asdict(warmed), "done": True})
-
-        at_once = min(max(1, int(wish.get("at_once", _WARMED_AT_ONCE))), _MOST_AT_ONCE)
-        Warming(
-            self._backstage,
-            [str(path).strip("/") for path in wish.get("paths", [""])],
-            with_data=wish.get("what", "data") == "data",
-            at_once=at_once,
-            progress=progress,
-            done=done,
-        ).begin()
-
-    def _evict(self, wish: Mapping[str, Any], tell: Tell) -> None:
-        freed: Later[Any] = self._backstage.ask(0, "evict", str(wish.get("path", "")).strip("/"))
-        freed.when_done(lambda: _tell_result(freed, "freed", tell))
 
     def _unmount(self, wish: Mapping[str, Any], tell: Tell) -> None:
         """The asker hears nothing but the end of the connection when it works: there is nobody left to say so."""

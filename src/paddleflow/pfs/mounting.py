@@ -11,13 +11,14 @@ import json
 import os
 import select
 import signal
+import stat
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from paddleflow.domain.errors import Conflict, NotFound, PaddleFlowError, Unavailable
+from paddleflow.domain.errors import Conflict, Denied, NotFound, PaddleFlowError, Unavailable, invalid_field
 from paddleflow.pfs import control
 from paddleflow.pfs.fuse import device
 from paddleflow.pfs.plan import MountPlan
@@ -25,6 +26,11 @@ from paddleflow.pfs.plan import MountPlan
 _READY_WITHIN_S = 60.0
 _GONE_WITHIN_S = 60.0
 _DESCRIPTION = "mount.json"
+_MOST_LINKS = 40
+_ENDED = ("Z", "X")
+"""States of a process that nobody has buried yet."""
+_ESCAPES = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
+"""In the kernel's table of mounts."""
 LOG = "mount.log"
 
 
@@ -45,17 +51,29 @@ class MountReport:
 
 
 def state_dir_of(base: str, mountpoint: str) -> str:
-    """The mount point itself is not looked at: whoever serves it may be gone."""
-    above, name = os.path.split(os.path.abspath(mountpoint))
-    place = os.path.join(os.path.realpath(above), name)
-    return os.path.join(base, hashlib.blake2b(os.fsencode(place), digest_size=8).hexdigest())
+    return os.path.join(base, hashlib.blake2b(os.fsencode(place_of(mountpoint)), digest_size=8).hexdigest())
+
+
+def place_of(mountpoint: str) -> str:
+    """Its one name, whatever symbolic links lead to it. The mount point itself is not looked at: whoever serves it may
+    be gone; to ask whether it is a link is safe."""
+    place = os.path.abspath(mountpoint)
+    for _ in range(_MOST_LINKS):
+        above, name = os.path.split(place)
+        place = os.path.join(os.path.realpath(above), name)
+        try:
+            place = os.path.normpath(os.path.join(os.path.dirname(place), os.readlink(place)))
+        except OSError:
+            break
+    return place
 
 
 def start_mount(plan: MountPlan, *, foreground: bool = False) -> MountReport:
     """Mount, and return when files can be used. The mount goes on by itself; Unavailable says why there is none."""
-    os.makedirs(plan.state_dir, mode=0o700, exist_ok=True)
-    for level in plan.levels:
-        os.makedirs(level.directory, mode=0o700, exist_ok=True)
+    plan = replace(plan, mountpoint=place_of(plan.mountpoint))
+    check_places(plan.mountpoint, [plan.state_dir, *(level.directory for level in plan.levels)])
+    for directory in (plan.state_dir, *(level.directory for level in plan.levels)):
+        own_directory(directory)
     ready, theirs = os.pipe()
     try:
         process = subprocess.Popen(
@@ -85,6 +103,63 @@ def start_mount(plan: MountPlan, *, foreground: bool = False) -> MountReport:
     )
     _describe(plan, report)
     return report
+
+
+def check_places(mountpoint: str, ours: Sequence[str]) -> None:
+    """What a mount needs to serve its files cannot lie in its own files, nor in those of another that may need it; and
+    where a mount of ours is, another would vanish whenever its directory is looked up anew."""
+    place = place_of(mountpoint)
+    if _is_ours(os.path.dirname(place)):
+        raise invalid_field("path", f"{mountpoint} lies inside another mount of PaddleFlow's: choose a place outside")
+    for directory in ours:
+        above = os.path.realpath(directory)
+        if above == place or above.startswith(place + "/"):
+            raise invalid_field("cacheDir", f"{directory} lies in {mountpoint} itself: choose a directory outside")
+        if _is_ours(above):
+            raise invalid_field("cacheDir", f"{directory} lies in a mount of PaddleFlow's: choose a local directory")
+
+
+def _is_ours(path: str) -> bool:
+    """Whether a path, which need not be there, lies in a mount of ours; nothing but the kernel's table is asked."""
+    best, kind = "", ""
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
+        for line in table:
+            fields, _, rest = line.partition(" - ")
+            point = fields.split(" ")[4]
+            for written, meant in _ESCAPES:
+                point = point.replace(written, meant)
+            above = point.rstrip("/") + "/"
+            if (path + "/").startswith(above) and len(above) >= len(best):
+                best, kind = above, rest.split(" ")[0]
+    return kind == device.TYPE
+
+
+def own_directory(directory: str) -> None:
+    """Make it, or see that it is ours: in a place like /dev/shm another user may have been there first, and would read
+    what we cache, and choose what we read."""
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise Denied(f"the directory {directory} cannot be made: {error.strerror}") from error
+    for status in (os.lstat(directory), os.stat(directory)):
+        is_foreign = status.st_uid not in {os.geteuid(), 0}
+        mode = 0 if stat.S_ISLNK(status.st_mode) else status.st_mode
+        group_writes = mode & stat.S_IWGRP and status.st_gid != os.getegid()
+        others_write = (mode & stat.S_IWOTH or group_writes) and not mode & stat.S_ISVTX
+        if is_foreign or others_write:
+            raise Denied(f"{directory} can be changed by another user: choose a directory of your own for it")
+
+
+def is_held(base: str, mountpoint: str) -> bool:
+    """Whether the process that keeps a mount alive is there. Nobody is asked, so it is quick whatever happened."""
+    try:
+        with open(os.path.join(state_dir_of(base, mountpoint), _DESCRIPTION), encoding="utf-8") as file:
+            pid = int(json.load(file)["pid"])
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as process:
+            name, _, rest = process.read().partition("(")[2].rpartition(")")
+        return name == "pfs-holder" and rest.split()[0] not in _ENDED
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _hold_plan(plan: MountPlan, ready_fd: int, *, foreground: bool) -> dict[str, Any]:

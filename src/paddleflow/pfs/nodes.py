@@ -224,8 +224,9 @@ class Nodes:
         if handles.pop(handle, None) is not None:
             if not handles:
                 del self.opens[node.id]
-            self._unwritten.append(f"c {node.id} {handle}\0")
             self._dead_records += 2
+            # At once: a successor that believed it open would wait for ever for a close that uploads what is written.
+            self._write(f"c {node.id} {handle}\0")
 
     def ino_for(self, parent: Node, name: str) -> int:
         """What a name without a node shows as its inode number, and what its node will show: made of the path, so that

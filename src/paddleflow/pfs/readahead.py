@@ -9,6 +9,7 @@ the window shrinks with what is left of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 MIB = 1 << 20
@@ -17,6 +18,8 @@ LARGEST_WINDOW = 32 * MIB
 BACK = MIB
 """How far back, and forward, a read may jump and still be part of the same stream."""
 FORWARD = 4 * MIB
+PART = 8 * MIB
+"""Longer ranges are asked for in parts that begin at multiples of this: each is one request, brought by another."""
 _TIGHT = 0.9
 """From this pressure on nothing is read ahead."""
 _NOTHING = (0, 0)
@@ -56,6 +59,15 @@ def advance(
     if until <= begin:
         return pattern, _NOTHING
     return replace(pattern, asked=until), (begin, until - begin)
+
+
+def parts(start: int, size: int) -> Iterator[tuple[int, int]]:
+    """A range cut at the borders of parts."""
+    end = start + size
+    while start < end:
+        until = min(end, (start // PART + 1) * PART)
+        yield start, until - start
+        start = until
 
 
 def _further(pattern: Pattern, end: int) -> Pattern:

@@ -20,12 +20,10 @@ from typing import Any, Protocol
 from paddleflow.domain.errors import Unavailable
 from paddleflow.pfs.backstage import Cached, Found, ObjectVersion, Page
 from paddleflow.pfs.later import Later
-from paddleflow.pfs.wire import Inbox, pack, receive
+from paddleflow.pfs.readahead import PART
+from paddleflow.pfs.wire import RECEIVE, Inbox, pack, receive
 from paddleflow.pfs.worker import Question
 from paddleflow.ports.objects import Usage
-
-_PART = 8 << 20
-"""Fetches of one object are spread over workers by this much of it."""
 
 _log = logging.getLogger(__name__)
 _FAREWELL_S = 5.0
@@ -146,7 +144,7 @@ class _Worker:
 
     def _on_readable(self) -> None:
         try:
-            data = self._end.recv(1 << 18)
+            data = self._end.recv(RECEIVE)
         except BlockingIOError:
             return
         except OSError:
@@ -212,7 +210,7 @@ class RemoteBackstage:
         return answer
 
     async def fetch(self, version: ObjectVersion, start: int, size: int) -> Cached:
-        answer: Cached = await self.ask(self._for_path(version.key) + start // _PART, "fetch", version, start, size)
+        answer: Cached = await self.ask(self._for_path(version.key) + start // PART, "fetch", version, start, size)
         return answer
 
     async def read(self, version: ObjectVersion, start: int, size: int) -> bytes:

@@ -34,6 +34,10 @@ POOL = 64 * MIB
 _LISTINGS = 64
 _FULL_PAGE = 1000
 _NO_NAMES = frozenset({"", ".", ".."})
+_LONGEST_NAME = 1024
+"""Bytes: for one longer name the kernel gives up the whole directory."""
+_SHORT_NAME = _LONGEST_NAME // 4
+"""Letters: no need to count bytes."""
 """A page shorter than this is probably the last: it is worth looking at once."""
 
 
@@ -89,7 +93,9 @@ class Stagehand:
         return Page(page, is_last=False)
 
     def fetch(self, version: ObjectVersion, start: int, size: int) -> Cached:
-        return self.fetcher.ensure(self._routes.store_of(version.store), version, start, size)
+        cached = self.fetcher.ensure(self._routes.store_of(version.store), version, start, size)
+        pressure = self.pool.pressure
+        return replace(cached, pressure=pressure) if pressure else cached
 
     def read(self, version: ObjectVersion, start: int, size: int) -> bytes:
         size = max(0, min(size, version.size - start))
@@ -211,7 +217,8 @@ def _name_in(directory: str, key: str) -> bool:
     """Whether a key is something directly in a directory, with a name that a path can have. Stores see to it; but what
     a storage answers may be anybody's, and here names become names on this machine."""
     above, _, name = key.rpartition("/")
-    return above == directory and name not in _NO_NAMES and "\0" not in name
+    is_short = len(name) <= _SHORT_NAME or len(name.encode("utf-8", "surrogateescape")) <= _LONGEST_NAME
+    return above == directory and is_short and name not in _NO_NAMES and "\0" not in name
 
 
 def _next_page(listing: Iterator[Sequence[Found]]) -> builtins.list[Found] | None:

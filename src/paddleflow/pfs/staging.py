@@ -1,9 +1,10 @@
 """Staged files: content that was written here and is not, or may not be, in the store yet.
 
 A file that is opened for writing gets a whole local copy of its own, and a small JSON beside it that says whose content
-it is and on which version it is based. The JSON comes after the content and goes before it, so a data file without one
-is nobody's. With both, another process goes on where this one died, and the next mount after a reboot uploads what a
-machine took down with it, or sets it aside under ``conflicts/`` when the store has moved on.
+it is and on which version it is based, in one line for each time that changed: the last whole one holds. The JSON comes
+after the content and goes before it, so a data file without one is nobody's. With both, another process goes on where
+this one died, and the next mount after a reboot uploads what a machine took down with it, or sets it aside under
+``conflicts/`` when the store has moved on.
 
 Whether a file changed since it was uploaded is read off its size and modification time. The clock that stamps files may
 be coarse (milliseconds), so two writes can leave the same time; therefore a fresh time is *sealed* before an upload:
@@ -12,6 +13,7 @@ set one nanosecond back, to a value no later write can give it again.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -29,11 +31,14 @@ from paddleflow.pfs.backstage import ObjectVersion
 _FICLONE: Final = 0x40049409
 _SEAL_YOUNGER_THAN_NS: Final = 50_000_000
 _COPY_AT_ONCE: Final = 64 << 20
+_TOLD: Final = ("node", "path", "base", "is_stored", "uploaded", "is_orphan", "mode", "uid", "gid", "is_time_set")
+_LONGEST_HISTORY: Final = 64 << 10
+"""Bytes of lines that are no longer true, before the last is put in place of all."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Staged:
-    """One staged file. Everything but ``fd`` is in its JSON."""
+    """One staged file. What another process must know of it is in its JSON."""
 
     data: str
     """Where the content is."""
@@ -54,6 +59,8 @@ class Staged:
     gid: int | None = None
     is_time_set: bool = False
     """Somebody set its times (``cp -p``, ``tar``): a store that holds times is to have these."""
+    is_entered: bool = field(default=False, compare=False)
+    """Its names in the folder are known to survive the machine."""
     fd: int = field(default=-1, compare=False)
 
     def descriptor(self) -> int:
@@ -106,16 +113,36 @@ class Staging:
     def save(self, staged: Staged, *, is_lasting: bool = False) -> None:
         """From here on a successor knows it so. ``is_lasting``: it and its content survive the machine as well, which
         waits for the disk."""
-        record = asdict(staged)
-        del record["fd"], record["data"]
-        path = _json_of(staged.data)
-        # A name of its own: a lasting save runs beside the loop, which may save the same file meanwhile.
+        path, line = _json_of(staged.data), _line_of(staged)
+        # Appended, never replaced: a new file and a rename for each of them would cost more than all else. A lasting
+        # save runs beside the loop, which may save the same file meanwhile: each line goes in whole.
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            _write_line(fd, line)
+            length = os.lseek(fd, 0, os.SEEK_CUR)
+            if is_lasting:
+                self._make_last(staged, fd)
+        finally:
+            os.close(fd)
+        if length > _LONGEST_HISTORY:
+            self._begin_anew(path, line, is_lasting=is_lasting)
+
+    def _make_last(self, staged: Staged, note: int) -> None:
+        # Both are under way before either is waited for, so that the disk often takes them in one go.
+        os.posix_fadvise(note, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.fdatasync(staged.descriptor())
+        os.fsync(note)
+        if not staged.is_entered:
+            self._sync_folder()
+            staged.is_entered = True
+
+    def _begin_anew(self, path: str, line: bytes, *, is_lasting: bool) -> None:
+        """The last line alone, in the place of a long history."""
         fresh = f"{path}.{token_hex(4)}.new"
         fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            os.write(fd, json.dumps(record).encode("ascii"))
+            _write_line(fd, line)
             if is_lasting:
-                os.fdatasync(staged.descriptor())
                 os.fsync(fd)
         finally:
             os.close(fd)
@@ -153,7 +180,20 @@ class Staging:
                     _unlink(path)  # its content was removed first, or set aside
                     continue
                 with open(path, "rb") as file:
-                    yield _parse(json.load(file), data)
+                    record = _last_of(file.read())
+                if record is not None:
+                    yield _parse(record, data)
+                else:
+                    self._set_aside_nameless(path, data)
+
+    def _set_aside_nameless(self, path: str, data: str) -> None:
+        """A machine went down before its disk had the name. What was never closed was never promised, but it may be
+        all there is."""
+        nameless = Staged(data=data, node=0, path="nameless")
+        if os.path.getsize(data):
+            self.set_aside(nameless)
+        else:
+            self.discard(nameless)
 
     def _sync_folder(self) -> None:
         fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -203,6 +243,27 @@ def _copy(reading: int, writing: int, size: int) -> int:
             break
         copied += got
     return copied
+
+
+def _line_of(staged: Staged) -> bytes:
+    record = {name: getattr(staged, name) for name in _TOLD}
+    record["base"] = None if staged.base is None else asdict(staged.base)
+    return b"\n" + json.dumps(record).encode("ascii")
+
+
+def _write_line(fd: int, line: bytes) -> None:
+    if os.write(fd, line) != len(line):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # half a line: the one before it holds
+
+
+def _last_of(content: bytes) -> dict[str, Any] | None:
+    """The last whole record. Each begins a line of its own, so that one cut off by a full disk spoils no other."""
+    for line in reversed(content.splitlines()):
+        with suppress(ValueError):
+            record = json.loads(line)
+            if isinstance(record, dict):
+                return record
+    return None
 
 
 def _json_of(data: str) -> str:

@@ -13,7 +13,6 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn, TypeAlias
 
 from paddleflow.pfs.wire import pack
@@ -36,21 +35,39 @@ Question: TypeAlias = tuple[int, str, tuple[Any, ...], dict[str, Any]]
 def serve(
     end: socket.socket, questions: Iterator[Question], methods: Mapping[str, Callable[..., Any]], threads: int
 ) -> NoReturn:
-    """Answer each with ``(number, is_error, value)`` until the front is gone."""
-    writing = threading.Lock()
+    """Answer each with ``(number, is_error, value)`` until the front is gone.
 
-    def do(number: int, method: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        try:
-            message = pack((number, False, methods[method](*arguments, **named)))
-        except Exception as error:  # noqa: BLE001 - it is the asker's: the front raises it where the work is awaited
-            message = _pack_error(number, error)
-        with writing:
-            end.sendall(message)
+    The threads take turns at listening; whoever hears a question answers it itself, while the next one listens. Handing
+    it over to another thread would cost as much as most answers do.
+    """
+    listening, writing = threading.Lock(), threading.Lock()
 
-    with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="work") as pool:
-        for question in questions:
-            pool.submit(do, *question)
-        os._exit(0)
+    def answer_for_ever() -> NoReturn:
+        while True:
+            with listening:
+                question = next(questions, None)
+                if question is None:
+                    os._exit(0)
+            number, method, arguments, named = question
+            try:
+                message = pack((number, False, methods[method](*arguments, **named)))
+            except Exception as error:  # noqa: BLE001 - it is the asker's: the front raises it where the work is awaited
+                message = _pack_error(number, error)
+            with writing:
+                end.sendall(message)
+
+    for index in range(threads - 1):
+        threading.Thread(target=_or_die, args=(answer_for_ever,), name=f"work-{index}", daemon=True).start()
+    _or_die(answer_for_ever)
+
+
+def _or_die(work: Callable[[], NoReturn]) -> NoReturn:
+    """A worker that has lost a thread would answer ever more slowly: the front starts another instead."""
+    try:
+        work()
+    except BaseException:  # noqa: BLE001 - the end of the process follows
+        _log.exception("a worker ends")
+        os._exit(1)
 
 
 def _pack_error(number: int, error: Exception) -> bytes:

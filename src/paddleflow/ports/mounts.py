@@ -27,7 +27,7 @@ Ask: TypeAlias = Callable[[str], Leave]
 
 
 class NodeMounts(Protocol):
-    """Called from one thread; never waits long."""
+    """Called from one thread, but for ``release``; never waits long."""
 
     def use_server(self, address: str) -> None:
         """Where mounts reach the platform, to renew their leave and to report."""
@@ -41,6 +41,11 @@ class NodeMounts(Protocol):
     def keep(self, wanted: frozenset[FilesystemId]) -> None:
         """Only these are needed now. Others are unmounted when they were not needed for a while: the next job of a
         pipeline should find its data where it was."""
+        ...
+
+    def release(self, fs_id: FilesystemId) -> bool:
+        """Unmount it now, if no job needs it; whether one that was there is gone. Waits for it, and may be called from
+        any thread."""
         ...
 
     def close(self) -> None:

@@ -83,11 +83,16 @@ class InMemoryPlatform:
         self.desk = PipelineDesk(store=self.store, intake=self.intake, files=self.files, limits=self.limits)
         self.runs = RunReads(self.store, self.files)
         self.storages = RecordedStorages()
+        self.node_mounts = MemoryMounts()
         self.storage = StorageDesk(
-            store=self.store, intake=self.intake, files=self.files, storages=self.storages, unseal=identity.unseal
+            store=self.store,
+            intake=self.intake,
+            files=self.files,
+            storages=self.storages,
+            unseal=identity.unseal,
+            mounts=(self.node_mounts,),
         )
         self.storage_reads = StorageReads(self.store, self.clock)
-        self.node_mounts = MemoryMounts()
         self.mounts = MountDesk(store=self.store, intake=self.intake, identity=identity, clock=self.clock)
         self.ask(SeedInstallation(root_password="paddleflow"), PLATFORM)
         self.restart()

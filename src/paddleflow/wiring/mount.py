@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from paddleflow.domain.errors import invalid_field
-from paddleflow.pfs import control
+from paddleflow.pfs.fuse import device
 from paddleflow.pfs.mounting import MountReport as Started
 from paddleflow.pfs.mounting import end_mount, figures_of, start_mount, state_dir_of
 from paddleflow.pfs.options import MountOptions
@@ -161,8 +161,10 @@ def told(started: Started) -> MountReport:
 
 
 def _check_place(mountpoint: str) -> None:
-    if not Path(mountpoint).is_dir():
+    """Before anybody is asked for leave. A broken mount that is in the way is no directory either, and is cleared."""
+    if not device.is_mounted(mountpoint) and not Path(mountpoint).is_dir():
         raise invalid_field("path", f"{mountpoint} is not a directory; make it first")
+    device.clear_place(mountpoint)
 
 
 def unmount(mountpoint: str, force: bool) -> None:
@@ -173,9 +175,3 @@ def mount_stats(mountpoint: str) -> Mapping[str, Any]:
     figures = dict(figures_of(state_base(), mountpoint))
     figures.pop("done", None)
     return figures
-
-
-def warm(mountpoint: str, paths: list[str], *, what: str = "data", at_once: int = 32) -> Iterator[Mapping[str, Any]]:
-    """Bring paths of a mount into its cache; how far it is, line by line."""
-    request = {"do": "warm", "paths": paths, "what": what, "at_once": at_once}
-    yield from control.ask(state_dir_of(state_base(), mountpoint), request)

@@ -27,8 +27,10 @@ _PORTS = {"http": 80, "https": 443}
 class Renewal:
     """Stores and leave as they are from now on."""
 
-    stores: tuple[Mapping[str, Any], ...] = field(repr=False)
-    access: Mapping[str, Any] = field(repr=False)
+    stores: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    access: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    refusal: str = ""
+    """Why there is none: the right to use the filesystem was taken away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

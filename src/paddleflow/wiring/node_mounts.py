@@ -6,19 +6,22 @@ import json
 import logging
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from paddleflow.domain.errors import Conflict, Invalid, NotFound, PaddleFlowError, Unavailable
+from paddleflow.domain.errors import Invalid, NotFound, PaddleFlowError, Unavailable
 from paddleflow.domain.ids import FilesystemId
 from paddleflow.pfs import control
-from paddleflow.pfs.mounting import end_mount, figures_of, start_mount, state_dir_of
+from paddleflow.pfs.fuse import device
+from paddleflow.pfs.mounting import end_mount, is_held, start_mount, state_dir_of
 from paddleflow.ports.mounts import Ask, Leave
 from paddleflow.wiring.mount import MountRequest, plan_of
-from paddleflow.wiring.mount_access import Granted, access_of, stores_of
+from paddleflow.wiring.mount_access import Granted, access_of, give_back, stores_of
 
 _log = logging.getLogger(__name__)
+_RELEASED_WITHIN_S = 15.0
 
 
 @dataclass(slots=True)
@@ -55,15 +58,19 @@ class MachineMounts:
             if mount.starting is None or mount.ending is not None:
                 mount.ending = None
                 mount.starting = self._pool.submit(self._start, mount.path, ask)
+            elif mount.starting.done() and not mount.starting.exception() and not is_held(self._base, mount.path):
+                mount.starting = self._pool.submit(self._start, mount.path, ask)  # somebody killed all of it
             if not mount.starting.done():
                 raise Unavailable(f"fs[{fs_id}] is being mounted")
             error = mount.starting.exception()
             if error is None:
                 return mount.path
             del self._mounts[fs_id]
-        if isinstance(error, Unavailable | Conflict):
+        # Whatever it was, it is this job's end and no other's: they wait for the same thread.
+        if isinstance(error, PaddleFlowError):
             raise Invalid(f"fs[{fs_id}] could not be mounted on this node: {error.message}") from error
-        raise error
+        _log.error("mounting fs[%s] met a defect of this product", fs_id, exc_info=error)
+        raise Invalid(f"fs[{fs_id}] could not be mounted on this node: {type(error).__name__}") from error
 
     def keep(self, wanted: frozenset[FilesystemId]) -> None:
         now = time.monotonic()
@@ -78,6 +85,22 @@ class MachineMounts:
                     mount.idle_since = now
                     mount.ending = self._pool.submit(self._end, mount.path)
 
+    def release(self, fs_id: FilesystemId) -> bool:
+        with self._lock:
+            left = fs_id in self._left_behind()
+            mount = _Mount(str(self._points / fs_id)) if left else self._mounts.get(fs_id)
+            if mount is None or mount.idle_since is None:
+                return False
+            self._mounts[fs_id] = mount
+            if mount.ending is None or mount.ending.done():
+                mount.ending = self._pool.submit(self._end, mount.path)
+            ending = mount.ending
+        try:
+            ending.result(_RELEASED_WITHIN_S)
+        except (TimeoutError, CancelledError):
+            return False
+        return not is_held(self._base, mount.path)
+
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
@@ -89,18 +112,31 @@ class MachineMounts:
             return set()
 
     def _start(self, path: str, ask: Ask) -> None:
-        Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
-        leave = ask(path)
-        granted = _granted(leave, self._address)
+        self._points.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileExistsError):  # and whoever served it may be gone, so it is not looked at
+            Path(path).mkdir(mode=0o700)
+        granted = _granted(ask(path), self._address)
         try:
-            figures_of(self._base, path)
-        except NotFound:
+            if is_held(self._base, path):
+                # A server before us left it, and may have listened elsewhere.
+                request = {"do": "access", "access": dict(granted.access)}
+                for _ in control.ask(state_dir_of(self._base, path), request):
+                    pass
+                return
+            if device.is_mounted(path):
+                device.detach_broken(path)
             start_mount(plan_of(granted, path, self._configured(granted), self._base))
-        else:
-            # A server before us left it, and may have listened elsewhere.
-            request = {"do": "access", "access": dict(granted.access)}
-            for _ in control.ask(state_dir_of(self._base, path), request):
-                pass
+        except BaseException:
+            self._give_back(granted)
+            raise
+
+    def _give_back(self, granted: Granted) -> None:
+        """There is no mount, and nobody may take it for one."""
+        try:
+            if granted.access:
+                give_back(granted.access)
+        except PaddleFlowError as error:  # it runs out by itself, and the reason why nothing was mounted matters more
+            _log.warning("the leave to mount fs[%s] was not given back: %s", granted.fs_id, error.message)
 
     def _configured(self, granted: Granted) -> MountRequest:
         """The filesystem's own cache configuration goes before this machine's."""

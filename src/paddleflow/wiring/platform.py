@@ -96,10 +96,7 @@ class Platform:
         limits = pipeline_limits(settings.pipelines)
         self.pipelines = PipelineDesk(store=store, intake=self.intake, files=outside.files, limits=limits)
         self.runs = RunReads(store, outside.files)
-        unseal, storages = outside.identity.unseal, outside.storages
-        self.storage = StorageDesk(
-            store=store, intake=self.intake, files=outside.files, storages=storages, unseal=unseal
-        )
+        self.storage = _storage_desk(outside, self.intake)
         self.storage_reads = StorageReads(store, clock)
         self.mounts = MountDesk(store=store, intake=self.intake, identity=outside.identity, clock=clock)
         self._workers = ThreadPoolExecutor(settings.pipelines.workers, thread_name_prefix="run-work")
@@ -203,6 +200,17 @@ class Platform:
         for mounts in self._outside.mounts.values():
             mounts.close()
         self._outside.store.close()
+
+
+def _storage_desk(outside: Outside, intake: Intake) -> StorageDesk:
+    return StorageDesk(
+        store=outside.store,
+        intake=intake,
+        files=outside.files,
+        storages=outside.storages,
+        unseal=outside.identity.unseal,
+        mounts=tuple(outside.mounts.values()),
+    )
 
 
 def connect_outside(settings: Settings, state_dir: Path) -> Outside:

@@ -15,7 +15,12 @@ class OpenedStorages:
     """``ports.storages.Storages`` and ``ports.storages.Snapshots`` over the object stores."""
 
     def check(self, storage: Storage) -> None:
-        store = _opened(storage)
+        """Somebody waits for the answer, and others for their turn: it is asked twice at most."""
+        from paddleflow.adapters.objects import open_store
+        from paddleflow.adapters.objects.retry import Patience, Retry
+
+        once_more = Retry(patience=Patience(attempts=2, deadline_s=5.0))
+        store = open_store(storage.type, storage.server_address, storage.sub_path, storage.properties, retry=once_more)
         try:
             store.check()
         finally:

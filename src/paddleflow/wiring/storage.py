@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from paddleflow.pfs.cache import Cache
+from paddleflow.pfs.mounting import own_directory
 from paddleflow.pfs.options import MountOptions
 from paddleflow.pfs.routes import Routes
 from paddleflow.pfs.stagehand import Stagehand
@@ -42,7 +43,10 @@ def open_filesystem(
     """Use a filesystem's storage as the user of ``client`` may, through the cache that mounts of this user share."""
     granted = ask_leave(client, fs_name, username=username, read_only=read_only, snapshot=snapshot)
     routes = open_routes(granted.stores)
-    cache = Cache(cache_levels(str(granted.cache.get("cacheDir") or ""), int(granted.cache.get("quota") or 0)))
+    levels = cache_levels(str(granted.cache.get("cacheDir") or ""), int(granted.cache.get("quota") or 0))
+    for level in levels:
+        own_directory(level.directory)
+    cache = Cache(levels)
 
     return OpenedFilesystem(
         routes=routes,

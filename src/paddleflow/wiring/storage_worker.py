@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from paddleflow.domain.errors import Denied
 from paddleflow.pfs.cache import Cache
 from paddleflow.pfs.plan import MountPlan
 from paddleflow.pfs.stagehand import Stagehand
@@ -25,6 +26,9 @@ from paddleflow.wiring.stores import StorePlan, open_routes
 
 _log = logging.getLogger(__name__)
 _TIDY_EVERY_S = 10.0
+_COUNTED_EVERY_S = 60.0
+"""Counting looks at every file of the cache; reports may be a little old."""
+_SHOWN_FOR_S = 2.0
 _ANSWERED = (
     "stat",
     "list",
@@ -56,7 +60,6 @@ class Desk:
     def methods(self) -> Mapping[str, Callable[..., Any]]:
         answered: dict[str, Callable[..., Any]] = {name: getattr(self._stagehand, name) for name in _ANSWERED}
         return answered | {
-            "evict": self.evict,
             "cache_usage": self.cache_usage,
             "heartbeat": self.heartbeat,
             "use_access": self.use_access,
@@ -73,7 +76,9 @@ class Desk:
             try:
                 renewal = renew(self._plan, desk)
                 self._plan = self._plan.renewed(renewal.stores, renewal.access)
-                report(self._plan, desk, self._cache.usage(), counters)
+                report(self._plan, desk, self._cache.usage(max_age_s=_COUNTED_EVERY_S), counters)
+            except Denied as error:
+                return Renewal(refusal=error.message)
             finally:
                 desk.close()
             return renewal
@@ -89,14 +94,9 @@ class Desk:
         with self._renewing:
             give_back(self._plan.access)
 
-    def evict(self, path: str) -> int:
-        """Forget what is cached of a path and all below it; the bytes that freed."""
-        place = self._stagehand.routes.where(path)
-        return self._cache.evict(place.identity, place.key)
-
     def cache_usage(self) -> Mapping[str, Any]:
         """Of this filesystem, and of all that share the directories."""
-        usage = self._cache.usage()
+        usage = self._cache.usage(max_age_s=_SHOWN_FOR_S)
         mine = [usage.stores[one] for one in self._stagehand.routes.identities if one in usage.stores]
         return {
             "bytes": sum(one.bytes for one in mine),

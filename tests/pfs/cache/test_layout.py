@@ -16,7 +16,7 @@ texts = st.text(max_size=300) | st.just("x\udcff\udc80y") | st.just("k" * 5000)
 versions = st.builds(ObjectVersion, texts, texts, texts, st.integers(0, 2**63 - 1))
 names = st.binary(min_size=16, max_size=16).map(bytes.hex)
 u64 = st.integers(0, 2**64 - 1)
-NAME = "30/f4dd00fb32a3e95557ede786f2b0ff"
+NAME = "3/0f4dd00fb32a3e95557ede786f2b0ff"
 PACKED = 0xA4A80197471E323
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from paddleflow.pfs.fuse.loop import CLOSE_NS, MOST_TRUST, TRUST, Loop, Patience, running_tasks
+from paddleflow.pfs.fuse.loop import CLOSE_NS, MOST_TRUST, TRUST, Loop, Patience, pressure, running_tasks
 
 
 @pytest.fixture
@@ -192,3 +192,7 @@ def test_patience_is_lost_by_looking_in_vain() -> None:
 
 def test_somebody_runs_just_now() -> None:
     assert running_tasks() >= 1
+
+
+def test_pressure_is_a_part_of_the_time() -> None:
+    assert 0 <= pressure() <= 100

@@ -10,7 +10,6 @@ import fcntl
 import mmap
 import os
 import stat
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,14 +59,26 @@ for subject in ("file", "dir", "absent", "file/below", "absent/below", "dir/inne
     }.items():
         CASES[f"open {label} {subject if len(subject) < 99 else len(subject)}"] = opening(subject, flags)
 
-TWO_NAMES = {
+TWO_NAMES: dict[str, Callable[[str, str], None]] = {
     "rename": os.rename,
     "link to it": lambda old, new: os.symlink(os.path.basename(old), new),
 }
+
+
+def with_two(act: Callable[[str, str], None], old: str, new: str) -> Case:
+    return lambda at: act(f"{at}/{old}", f"{at}/{new}")
+
+
+def with_one(act: Callable[[str], Any], name: str) -> Case:
+    return lambda at: act(f"{at}/{name}")
+
+
+OLD = ("file", "dir", "empty", "absent", "file/below", ".")
+NEW = ("file", "other", "dir", "empty", "dir/inner", "dir/new", "absent/new", "file/new", f"{LONG}n", ".")
 for call, act in TWO_NAMES.items():
-    for old in ("file", "dir", "empty", "absent", "file/below", "."):
-        for new in ("file", "other", "dir", "empty", "dir/inner", "dir/new", "absent/new", "file/new", f"{LONG}n", "."):
-            CASES[f"{call} {old} {new[:20]}"] = lambda at, act=act, old=old, new=new: act(f"{at}/{old}", f"{at}/{new}")
+    for old in OLD:
+        for new in NEW:
+            CASES[f"{call} {old} {new[:20]}"] = with_two(act, old, new)
 
 ONE_NAME: dict[str, Callable[[str], Any]] = {
     "mkdir": os.mkdir,
@@ -85,9 +96,10 @@ ONE_NAME: dict[str, Callable[[str], Any]] = {
     "stat": lambda path: os.lstat(path).st_mode,
     "getxattr": lambda path: os.getxattr(path, "user.absent"),
 }
+NAMES = ("file", "dir", "empty", "absent", "dir/inner", "file/below", f"{LONG}n", "a" * 100 + "/b", "dir/.", ".")
 for call, one in ONE_NAME.items():
-    for name in ("file", "dir", "empty", "absent", "dir/inner", "file/below", f"{LONG}n", "a" * 100 + "/b", "dir/.", "."):
-        CASES[f"{call} {name[:20]} {len(name)}"] = lambda at, one=one, name=name: one(f"{at}/{name}")
+    for name in NAMES:
+        CASES[f"{call} {name[:20]} {len(name)}"] = with_one(one, name)
 
 
 @case
@@ -304,6 +316,12 @@ def renameat2(old: Path, new: Path, flags: int) -> int:
     return 0
 
 
+def new_in(parent: Path) -> Path:
+    folder = parent / str(len(os.listdir(parent)))
+    folder.mkdir()
+    return folder
+
+
 class Ground:
     """Folders with the same few files in them. One that a case left as it was, is used again."""
 
@@ -362,7 +380,7 @@ def is_for(name: str, place: Place) -> bool:
 
 def test_every_call_does_what_it_does_on_a_disk(place: Place, tmp_path: Path) -> None:
     different: list[str] = []
-    disk, mount = Ground(lambda: Path(tempfile.mkdtemp(dir=tmp_path))), Ground(place.fresh)
+    disk, mount = Ground(lambda: new_in(tmp_path)), Ground(place.fresh)
     for name, do in CASES.items():
         if not is_for(name, place):
             continue
@@ -415,6 +433,6 @@ def test_object_storage_does_what_the_page_says(on_s3: Place) -> None:
 
 
 def test_the_cases_can_fail(tmp_path: Path) -> None:
-    ground = Ground(lambda: Path(tempfile.mkdtemp(dir=tmp_path)))
+    ground = Ground(lambda: new_in(tmp_path))
     assert len(CASES) > 250
     assert ground.try_out(CASES["noreplace"]) != ground.try_out(CASES["unlink file 4"])

@@ -6,11 +6,13 @@ from __future__ import annotations
 import itertools
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
+from paddleflow.adapters.objects.keys import HIDDEN
 from paddleflow.wiring.stores import StorePlan
 from tests.pfs.mounted.places import local_store
 from tests.pfs.mounts import RealMount, mounted
@@ -34,7 +36,11 @@ from tests.pfs.operations import (
 pytestmark = pytest.mark.timeout(600)
 
 EXAMPLES = int(os.environ.get("PADDLEFLOW_MOUNT_EXAMPLES", "0"))
-WAYS = {"passed through": {}, "through us": {"passthrough": False, "meta_ttl": 0.0}, "write back": {"write_back": True}}
+WAYS: dict[str, dict[str, Any]] = {
+    "passed through": {},
+    "through us": {"passthrough": False, "meta_ttl": 0.0},
+    "write back": {"write_back": True},
+}
 
 
 class Compared:
@@ -100,7 +106,7 @@ class Compared:
 
 @st.composite
 def one_step(draw: st.DrawFn) -> Op | None:
-    return None if draw(st.integers(0, 39)) == 39 else draw(operations())
+    return None if draw(st.integers(0, 59)) == 59 else draw(operations())
 
 
 def compare(mount: RealMount, plain: Path, examples: int, *, holds_links: bool) -> None:
@@ -130,15 +136,18 @@ def compare(mount: RealMount, plain: Path, examples: int, *, holds_links: bool) 
 @pytest.mark.parametrize("way", WAYS)
 def test_on_a_local_store(tmp_path: Path, way: str) -> None:
     with mounted(tmp_path, local_store(tmp_path), **WAYS[way]) as mount:
-        compare(mount, tmp_path / "plain", 10, holds_links=True)
-    assert tree_of(RealDirectory(str(tmp_path / "store"))) == tree_of(RealDirectory(str(tmp_path / "plain")))
+        compare(mount, tmp_path / "plain", 4, holds_links=True)
+    stored = tree_of(RealDirectory(str(tmp_path / "store")))
+    # A process that died while it wrote leaves a name that no mount shows.
+    shown = {path: what for path, what in stored.items() if HIDDEN not in path}
+    assert shown == tree_of(RealDirectory(str(tmp_path / "plain")))
     assert os.listdir(tmp_path / "state" / "staging") == []
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_on_object_storage(tmp_path: Path, bucket: StorePlan, way: str) -> None:
     with mounted(tmp_path, bucket, **WAYS[way]) as mount:
-        compare(mount, tmp_path / "plain", 6, holds_links=False)
+        compare(mount, tmp_path / "plain", 2, holds_links=False)
     with mounted(tmp_path, bucket) as mount:
         kept, plain = RealDirectory(str(mount.path)), RealDirectory(str(tmp_path / "plain"))
         kept.holds_modes = plain.holds_modes = False

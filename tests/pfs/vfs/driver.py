@@ -394,6 +394,7 @@ class Bench:
 
     def crash(self) -> None:
         """The process is gone, as after kill -9; the kernel and its open files are not."""
+        self.driver.vfs._nodes._unwritten.clear()  # what was not written is gone
         self.driver.vfs.close()  # gives descriptors back, which is what death does too
         self.begin(is_successor=True)
         self.driver.call(self.driver.vfs.catch_up)

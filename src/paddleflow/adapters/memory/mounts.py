@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from paddleflow.domain.errors import Invalid, Unavailable
 from paddleflow.domain.ids import FilesystemId
@@ -19,6 +20,10 @@ class MemoryMounts:
         """Why nothing can be mounted here."""
         self.leaves: dict[FilesystemId, Leave] = {}
         self.kept: frozenset[FilesystemId] = frozenset()
+        self.released: list[FilesystemId] = []
+        """What was asked to go."""
+        self.let_go: Callable[[FilesystemId], bool] = lambda _: False
+        """Whether it goes, and what happens then."""
 
     def use_server(self, address: str) -> None:
         """Nobody renews anything here."""
@@ -36,6 +41,11 @@ class MemoryMounts:
         self.kept = wanted
         for fs_id in self.leaves.keys() - wanted:
             del self.leaves[fs_id]
+
+    def release(self, fs_id: FilesystemId) -> bool:
+        """Nothing stays when nobody needs it, unless the test keeps it: then this is its end."""
+        self.released.append(fs_id)
+        return self.let_go(fs_id)
 
     def plan_of(self, fs_id: FilesystemId) -> dict[str, object]:
         """What the mount was told."""

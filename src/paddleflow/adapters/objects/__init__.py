@@ -12,16 +12,23 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from paddleflow.domain.errors import invalid_field
 from paddleflow.ports.objects import ObjectStore
 
+if TYPE_CHECKING:
+    from paddleflow.adapters.objects.retry import Retry
+
 TYPES = ("local", "s3", "bos", "hdfs", "hdfsWithKerberos", "sftp", "memory")
 
 
-def open_store(type: str, address: str, root: str, properties: Mapping[str, str]) -> ObjectStore:
+def open_store(
+    type: str, address: str, root: str, properties: Mapping[str, str], *, retry: Retry | None = None
+) -> ObjectStore:
     """The store of a filesystem or link. ``address`` is the server (of ``s3`` and ``bos``: the bucket, unless it stands
-    in the properties), ``root`` the path below which everything is. Nothing is reached yet: ``check()`` does that."""
+    in the properties), ``root`` the path below which everything is. Nothing is reached yet: ``check()`` does that.
+    ``retry``: how patient it is with a server; the default suits whoever reads and writes files."""
     match type:
         case "local":
             from paddleflow.adapters.objects.directory import DirectoryStore
@@ -30,15 +37,15 @@ def open_store(type: str, address: str, root: str, properties: Mapping[str, str]
         case "s3" | "bos":
             from paddleflow.adapters.objects.endpoints import open_s3
 
-            return open_s3(type, address, root, properties)
+            return open_s3(type, address, root, properties, retry=retry)
         case "hdfs" | "hdfsWithKerberos":
             from paddleflow.adapters.objects.hdfs import open_hdfs
 
-            return open_hdfs(address, root, properties)
+            return open_hdfs(address, root, properties, retry=retry)
         case "sftp":
             from paddleflow.adapters.objects.sftp import open_sftp
 
-            return open_sftp(address, root, properties)
+            return open_sftp(address, root, properties, retry=retry)
         case "memory":
             from paddleflow.adapters.objects.memory import MemoryStore
 
@@ -63,7 +70,9 @@ def _names(type: str, address: str, root: str, properties: Mapping[str, str]) ->
             endpoint = read_endpoint(type, address, properties)
             return "s3", endpoint.server, endpoint.place.bucket, root.strip("/")
         case "hdfs" | "hdfsWithKerberos":
-            return "hdfs", *sorted(address.lower().split(",")), root.strip("/")
+            # Who really answers: one name node's files must never be taken for another's.
+            answers = sorted((properties.get("webhdfs") or "").lower().split(","))
+            return "hdfs", *sorted(address.lower().split(",")), *answers, root.strip("/")
         case "sftp":
             # Servers may show each user a root of its own.
             return "sftp", address.lower(), properties.get("user") or "", root.strip("/")

@@ -341,7 +341,9 @@ class HdfsStore:
 
     def _list_batch(self, path: str, after: str) -> Any:
         parameters = {"startAfter": after} if after else {}
-        return self._nodes.ask_again("GET", path, "LISTSTATUS_BATCH", **parameters)["DirectoryListing"]
+        listing = self._nodes.ask_again("GET", path, "LISTSTATUS_BATCH", **parameters)
+        with _understood():
+            return listing["DirectoryListing"]
 
     def _find(self, key: str) -> ObjectEntry | None:
         try:

@@ -38,9 +38,7 @@ class SnapshotStore:
         self._entries: dict[str, ObjectEntry] = {"": ObjectEntry(key="", is_directory=True)}
         self._children: dict[str, list[str]] = {"": []}
         try:
-            for number, line in enumerate(_lines(store, manifest)):
-                if number >= MOST_ENTRIES:
-                    raise ValueError("no snapshot is that large")
+            for line in _lines(store, manifest):
                 self._add(line)
         except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, Invalid, zlib.error) as error:
             raise Invalid(f"the snapshot's manifest [{manifest}] is damaged; delete the snapshot") from error
@@ -207,7 +205,12 @@ class _Stored(io.RawIOBase):
 def _lines(store: ObjectStore, manifest: str) -> Iterator[Mapping[str, object]]:
     """A storage may be anybody's: what is unpacked is looked at line by line, and no line may be endless."""
     with io.BufferedReader(_Stored(store, manifest), _READ_AT_ONCE) as packed, gzip.open(packed) as lines:
+        count = 0
         while line := lines.readline(_LONGEST_LINE):
-            if not line.endswith(b"\n"):
-                raise ValueError("a line has no end")
-            yield json.loads(line.decode("utf-8", "surrogateescape"))
+            count += 1
+            if not line.endswith(b"\n") or count > MOST_ENTRIES:
+                raise ValueError("it has no end")
+            try:
+                yield json.loads(line.decode("utf-8", "surrogateescape"))
+            except RecursionError as error:
+                raise ValueError("it is nested without end") from error

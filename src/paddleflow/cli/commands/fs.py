@@ -20,7 +20,9 @@ from paddleflow.cli.complete import filesystem_names
 from paddleflow.cli.invocation import Invocation
 from paddleflow.cli.output import show as show_table
 from paddleflow.cli.output import show_list
+from paddleflow.cli.places import owner_option
 from paddleflow.cli.properties import given_properties, property_options
+from paddleflow.cli.sections import SectionedGroup
 
 if TYPE_CHECKING:
     from paddleflow.sdk.filesystems import FSInfo
@@ -28,7 +30,16 @@ if TYPE_CHECKING:
 _HEADERS = ["name", "owner", "type", "server address", "sub path", "properties"]
 
 
-@click.group()
+_SECTIONS = {
+    "Filesystems": ("create", "list", "show", "update", "delete"),
+    "Mounts": ("mount", "umount", "mounts", "stats", "bench"),
+    "Files, without a mount": ("ls", "cp", "mv", "rm", "mkdir", "cat"),
+    "Cache": ("warmup", "evict", "createfscache", "updatefscache", "getfscache", "deletefscache"),
+    "Links and snapshots": ("link", "unlink", "showlink", "listlink", "snapshot"),
+}
+
+
+@click.group(cls=SectionedGroup, sections=_SECTIONS)
 def fs() -> None:
     """manage filesystems, mount them, work on their files
 
@@ -52,7 +63,7 @@ def list_filesystems(invocation: Invocation, username: str | None, maxsize: int)
 
 @fs.command()
 @click.argument("fsname", shell_complete=filesystem_names)
-@click.option("-u", "--username", help="The owner, if it is another; for root.")
+@owner_option
 @click.pass_obj
 def show(invocation: Invocation, fsname: str, username: str | None) -> None:
     """show a filesystem; secrets are shown as ******"""
@@ -63,7 +74,7 @@ def show(invocation: Invocation, fsname: str, username: str | None) -> None:
 @fs.command()
 @click.argument("fsname")
 @click.argument("url")
-@click.option("-u", "--username", help="The owner, if it is another; for root.")
+@owner_option
 @property_options
 @click.pass_obj
 def create(
@@ -85,7 +96,7 @@ def create(
 @fs.command()
 @click.argument("fsname", shell_complete=filesystem_names)
 @click.argument("url")
-@click.option("-u", "--username", help="The owner, if it is another; for root.")
+@owner_option
 @property_options
 @click.pass_obj
 def update(
@@ -98,7 +109,7 @@ def update(
 
 @fs.command()
 @click.argument("fsname", shell_complete=filesystem_names)
-@click.option("-u", "--username", help="The owner, if it is another; for root.")
+@owner_option
 @click.pass_obj
 def delete(invocation: Invocation, fsname: str, username: str | None) -> None:
     """delete a filesystem; the data stays where it is"""

@@ -7,6 +7,7 @@ import click
 from paddleflow.cli.complete import filesystem_names
 from paddleflow.cli.invocation import Invocation
 from paddleflow.cli.output import show as show_table
+from paddleflow.cli.places import owner_option
 from paddleflow.cli.values import pairs_of
 
 _HEADERS = ["fsname", "owner", "cache dir", "meta driver", "block size"]
@@ -17,7 +18,7 @@ _OPTION = click.option(
 
 @click.command()
 @click.argument("fsname", shell_complete=filesystem_names)
-@click.option("-u", "--username", help="The owner, if it is another; for root.")
+@owner_option
 @_OPTION
 @click.pass_obj
 def createfscache(invocation: Invocation, fsname: str, username: str | None, options: tuple[str, ...]) -> None:
@@ -28,7 +29,7 @@ def createfscache(invocation: Invocation, fsname: str, username: str | None, opt
 
 @click.command()
 @click.argument("fsname", shell_complete=filesystem_names)
-@click.option("-u", "--username", help="The owner, if it is another; for root.")
+@owner_option
 @_OPTION
 @click.pass_obj
 def updatefscache(invocation: Invocation, fsname: str, username: str | None, options: tuple[str, ...]) -> None:
@@ -39,7 +40,7 @@ def updatefscache(invocation: Invocation, fsname: str, username: str | None, opt
 
 @click.command()
 @click.argument("fsname", shell_complete=filesystem_names)
-@click.option("-u", "--username", help="The owner, if it is another; for root.")
+@owner_option
 @click.pass_obj
 def getfscache(invocation: Invocation, fsname: str, username: str | None) -> None:
     """show how the mounts of a filesystem cache"""
@@ -49,7 +50,7 @@ def getfscache(invocation: Invocation, fsname: str, username: str | None) -> Non
 
 @click.command()
 @click.argument("fsname", shell_complete=filesystem_names)
-@click.option("-u", "--username", help="The owner, if it is another; for root.")
+@owner_option
 @click.pass_obj
 def deletefscache(invocation: Invocation, fsname: str, username: str | None) -> None:
     """let the mounts of a filesystem cache as their node does"""

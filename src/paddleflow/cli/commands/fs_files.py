@@ -11,16 +11,16 @@ import click
 
 from paddleflow.cli.complete import filesystem_places
 from paddleflow.cli.invocation import Invocation
+from paddleflow.cli.output import on_terminal
 from paddleflow.cli.output import show as show_table
-from paddleflow.cli.places import split_place
+from paddleflow.cli.places import owner_option, split_place
 from paddleflow.cli.sizes import spelt_size
-from paddleflow.cli.transfers import shown_progress, summary
+from paddleflow.cli.transfers import show_summary, shown_progress
 
 if TYPE_CHECKING:
     from paddleflow.sdk.file_access import FileAccess, FileEntry
 
 _PIECE = 1 << 20
-_OWNER = click.option("-u", "--username", help="The owner of the filesystem, if it is another; for root.")
 _SNAPSHOT = click.option("--snapshot", metavar="ID", help="As it was in this snapshot.")
 
 
@@ -29,7 +29,7 @@ _SNAPSHOT = click.option("--snapshot", metavar="ID", help="As it was in this sna
 @click.option("-l", "--long", is_flag=True, help="With kind, size and time.")
 @click.option("--human", is_flag=True, help="With -l: sizes as people read them.")
 @click.option("-R", "--recursive", is_flag=True, help="With everything below.")
-@_OWNER
+@owner_option
 @_SNAPSHOT
 @click.pass_obj
 def ls(
@@ -52,6 +52,7 @@ def ls(
         return
     for one in found:
         name = (one.path if recursive else one.name) + ("/" if one.is_directory else "")
+        name = on_terminal(name)
         click.echo(_long_line(one, name, human=human) if long else name)
 
 
@@ -60,7 +61,7 @@ def ls(
 @click.argument("target", shell_complete=filesystem_places)
 @click.option("-r", "-R", "--recursive", is_flag=True, help="Directories too, with everything below.")
 @click.option("-p", "--parallel", type=click.IntRange(1, 256), default=8, show_default=True, help="Files at a time.")
-@_OWNER
+@owner_option
 @_SNAPSHOT
 @click.pass_obj
 def cp(
@@ -87,13 +88,13 @@ def cp(
     began = time.monotonic()
     with shown_progress("copying") as progress:
         done = files.cp(source, target, recursive=recursive, parallel=parallel, progress=progress)
-    click.echo(f"copy success, {summary(done, time.monotonic() - began)}")
+    show_summary(invocation.output, "copy success", done, time.monotonic() - began)
 
 
 @click.command()
 @click.argument("source", metavar="FSNAME:/SOURCE", shell_complete=filesystem_places)
 @click.argument("target", metavar="FSNAME:/TARGET", shell_complete=filesystem_places)
-@_OWNER
+@owner_option
 @click.pass_obj
 def mv(invocation: Invocation, source: str, target: str, username: str | None) -> None:
     """rename a file or a directory, or move it to another filesystem"""
@@ -104,7 +105,7 @@ def mv(invocation: Invocation, source: str, target: str, username: str | None) -
 @click.command()
 @click.argument("places", metavar="FSNAME:/PATH...", nargs=-1, required=True, shell_complete=filesystem_places)
 @click.option("-r", "-R", "--recursive", is_flag=True, help="Directories too, with everything below.")
-@_OWNER
+@owner_option
 @click.pass_obj
 def rm(invocation: Invocation, places: tuple[str, ...], recursive: bool, username: str | None) -> None:
     """remove files; storages that are linked in are left alone"""
@@ -117,7 +118,7 @@ def rm(invocation: Invocation, places: tuple[str, ...], recursive: bool, usernam
 @click.command()
 @click.argument("places", metavar="FSNAME:/PATH...", nargs=-1, required=True, shell_complete=filesystem_places)
 @click.option("-p", "--parents", is_flag=True, help="Also those above it; no error if it is there.")
-@_OWNER
+@owner_option
 @click.pass_obj
 def mkdir(invocation: Invocation, places: tuple[str, ...], parents: bool, username: str | None) -> None:
     """make directories"""
@@ -129,7 +130,7 @@ def mkdir(invocation: Invocation, places: tuple[str, ...], parents: bool, userna
 
 @click.command()
 @click.argument("places", metavar="FSNAME:/PATH...", nargs=-1, required=True, shell_complete=filesystem_places)
-@_OWNER
+@owner_option
 @_SNAPSHOT
 @click.pass_obj
 def cat(invocation: Invocation, places: tuple[str, ...], username: str | None, snapshot: str | None) -> None:
@@ -143,8 +144,7 @@ def cat(invocation: Invocation, places: tuple[str, ...], username: str | None, s
 
 
 def _files(invocation: Invocation, username: str | None, snapshot: str | None = None) -> FileAccess:
-    files = invocation.client.fs
-    return files.of(username, snapshot) if username or snapshot else files
+    return invocation.client.fs.of(username, snapshot)
 
 
 def _not_the_root(place: str) -> tuple[str, str]:

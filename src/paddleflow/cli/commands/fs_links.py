@@ -12,6 +12,7 @@ from paddleflow.cli.complete import filesystem_names
 from paddleflow.cli.invocation import Invocation
 from paddleflow.cli.output import show as show_table
 from paddleflow.cli.output import show_list
+from paddleflow.cli.places import owner_option
 from paddleflow.cli.properties import given_properties, property_options
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _HEADERS = ["name", "owner", "type", "fs path", "server address", "sub path", "p
 @click.argument("fsname", shell_complete=filesystem_names)
 @click.argument("fspath")
 @click.argument("url")
-@click.option("-u", "--username", help="The owner, if it is another; for root.")
+@owner_option
 @property_options
 @click.pass_obj
 def link(
@@ -45,7 +46,7 @@ def link(
 @click.command()
 @click.argument("fsname", shell_complete=filesystem_names)
 @click.argument("fspath")
-@click.option("-u", "--username", help="The owner, if it is another; for root.")
+@owner_option
 @click.pass_obj
 def unlink(invocation: Invocation, fsname: str, fspath: str, username: str | None) -> None:
     """take a link away; what it showed stays where it is"""
@@ -56,7 +57,7 @@ def unlink(invocation: Invocation, fsname: str, fspath: str, username: str | Non
 @click.command()
 @click.argument("fsname", shell_complete=filesystem_names)
 @click.argument("fspath")
-@click.option("-u", "--username", help="The owner, if it is another; for root.")
+@owner_option
 @click.pass_obj
 def showlink(invocation: Invocation, fsname: str, fspath: str, username: str | None) -> None:
     """show a link"""
@@ -66,7 +67,7 @@ def showlink(invocation: Invocation, fsname: str, fspath: str, username: str | N
 
 @click.command()
 @click.argument("fsname", shell_complete=filesystem_names)
-@click.option("-u", "--username", help="The owner, if it is another; for root.")
+@owner_option
 @click.option("-m", "--maxsize", type=int, default=100, show_default=True, help="Max size of the listed links.")
 @click.pass_obj
 def listlink(invocation: Invocation, fsname: str, username: str | None, maxsize: int) -> None:

@@ -16,7 +16,8 @@ import click
 
 from paddleflow.cli.complete import filesystem_names
 from paddleflow.cli.invocation import Invocation
-from paddleflow.cli.output import show_list
+from paddleflow.cli.output import show_list, to_json
+from paddleflow.cli.places import owner_option
 from paddleflow.domain.errors import Unavailable
 
 _NEXT_OPTION = re.compile(r",(?=[A-Za-z][A-Za-z_-]*(?:=|,|$))")
@@ -26,7 +27,7 @@ _NEXT_OPTION = re.compile(r",(?=[A-Za-z][A-Za-z_-]*(?:=|,|$))")
 @click.command()
 @click.argument("fsname", shell_complete=filesystem_names)
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("-u", "--username", help="The owner of the filesystem, if it is another; for root.")
+@owner_option
 @click.option("-o", "--option", "options", multiple=True, metavar="K[=V]", help="How; may be repeated.")
 @click.option("--foreground", is_flag=True, help="Stay until Ctrl-C, and unmount then.")
 @click.pass_obj
@@ -48,17 +49,21 @@ def mount(
     -o uid=, gid=, file-mode=, dir-mode=   what storages that hold no owner and no modes show
     """
     given = options_of(options)
-    for told in no_effect(given):
-        click.echo(f"note: {told}", err=True)
-    files = invocation.client.fs.of(username) if username else invocation.client.fs
+    for note in no_effect(given):
+        click.echo(f"note: {note}", err=True)
+    files = invocation.client.fs.of(username)
     report = files.mount(fsname, path, given)
-    click.echo(f"{fsname} is mounted at {path}: {report.how}", err=invocation.output == "json")
-    click.echo(f"passthrough: {'yes' if report.passthrough else 'no'}", err=invocation.output == "json")
-    for reason in report.reasons:
-        click.echo(f"  {reason}", err=invocation.output == "json")
-    click.echo("mount success")
+    if invocation.output == "json":
+        told = {"how": report.how, "passthrough": report.passthrough, "reasons": report.reasons, "pid": report.pid}
+        click.echo(to_json({"fs": fsname, "mountpoint": str(path.absolute()), **told}))
+    else:
+        click.echo(f"{fsname} is mounted at {path}: {report.how}")
+        click.echo(f"passthrough: {'yes' if report.passthrough else 'no'}")
+        for reason in report.reasons:
+            click.echo(f"  {reason}")
+        click.echo("mount success")
     if foreground:
-        _stay(report.pid, path)
+        _stay(report.pid, path, is_json=invocation.output == "json")
 
 
 @click.command()
@@ -74,7 +79,7 @@ def umount(path: Path, force: bool) -> None:
 
 @click.command()
 @click.argument("fsname", shell_complete=filesystem_names)
-@click.option("-u", "--username", help="The owner of the filesystem, if it is another; for root.")
+@owner_option
 @click.pass_obj
 def mounts(invocation: Invocation, fsname: str, username: str | None) -> None:
     """list where a filesystem is mounted now"""
@@ -121,7 +126,7 @@ def _wired(module: str) -> Any:
         ) from error
 
 
-def _stay(pid: int, path: Path) -> None:
+def _stay(pid: int, path: Path, *, is_json: bool) -> None:
     """Until the mount ends, or somebody tells us to."""
 
     def stop(_number: int, _frame: FrameType | None) -> NoReturn:
@@ -136,6 +141,6 @@ def _stay(pid: int, path: Path) -> None:
         select.select([ended], [], [])
     except KeyboardInterrupt:
         wired_mounts().unmount(str(path.absolute()), False)
-        click.echo("umount success")
+        click.echo("umount success", err=is_json)
     finally:
         os.close(ended)

@@ -11,6 +11,7 @@ from paddleflow.cli.complete import filesystem_names
 from paddleflow.cli.invocation import Invocation
 from paddleflow.cli.output import show as show_table
 from paddleflow.cli.output import show_list
+from paddleflow.cli.places import owner_option
 from paddleflow.domain.errors import Conflict
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def snapshot() -> None:
 @click.option("-p", "--path", "sub_path", help="Only this directory.")
 @click.option("--copy", is_flag=True, help="Keep the files themselves too, not only their names and versions.")
 @click.option("--wait", is_flag=True, help="Until it is ready.")
-@click.option("-u", "--username", help="The owner, if it is another; for root.")
+@owner_option
 @click.pass_obj
 def create(
     invocation: Invocation,
@@ -58,7 +59,7 @@ def create(
 
 @snapshot.command("list")
 @click.argument("fsname", shell_complete=filesystem_names)
-@click.option("-u", "--username", help="The owner, if it is another; for root.")
+@owner_option
 @click.pass_obj
 def list_snapshots(invocation: Invocation, fsname: str, username: str | None) -> None:
     """list the snapshots of a filesystem"""
@@ -69,7 +70,7 @@ def list_snapshots(invocation: Invocation, fsname: str, username: str | None) ->
 @snapshot.command()
 @click.argument("fsname", shell_complete=filesystem_names)
 @click.argument("snapshot_id")
-@click.option("-u", "--username", help="The owner, if it is another; for root.")
+@owner_option
 @click.pass_obj
 def show(invocation: Invocation, fsname: str, snapshot_id: str, username: str | None) -> None:
     """show a snapshot"""
@@ -80,7 +81,7 @@ def show(invocation: Invocation, fsname: str, snapshot_id: str, username: str | 
 @snapshot.command()
 @click.argument("fsname", shell_complete=filesystem_names)
 @click.argument("snapshot_id")
-@click.option("-u", "--username", help="The owner, if it is another; for root.")
+@owner_option
 @click.pass_obj
 def delete(invocation: Invocation, fsname: str, snapshot_id: str, username: str | None) -> None:
     """delete a snapshot; the filesystem stays as it is"""

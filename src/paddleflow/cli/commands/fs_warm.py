@@ -13,16 +13,15 @@ import click
 
 from paddleflow.cli.complete import filesystem_places
 from paddleflow.cli.invocation import Invocation
-from paddleflow.cli.places import is_local, split_place
+from paddleflow.cli.places import is_local, owner_option, split_place
 from paddleflow.cli.sizes import spelt_size
-from paddleflow.cli.transfers import shown_progress, summary
+from paddleflow.cli.transfers import show_summary, shown_progress
 from paddleflow.domain.errors import NotFound
 
 if TYPE_CHECKING:
     from paddleflow.sdk.file_access import FileAccess
 
 _PIECE = 1 << 20
-_OWNER = click.option("-u", "--username", help="The owner of the filesystem, if it is another; for root.")
 
 
 @click.command()
@@ -46,7 +45,7 @@ _OWNER = click.option("-u", "--username", help="The owner of the filesystem, if 
     help="The content, or only names and attributes; these are kept by a mount, so name a path in one.",
 )
 @click.option("-r", "--recursive", is_flag=True, help="Always so: a directory means everything below it.")
-@_OWNER
+@owner_option
 @click.pass_obj
 def warmup(
     invocation: Invocation,
@@ -67,33 +66,33 @@ def warmup(
     if remote and kind == "meta":
         raise click.UsageError("names and attributes are kept by a mount; name a path in one, e.g. /mnt/data/set")
     if remote:
-        files = invocation.client.fs.of(username) if username else invocation.client.fs
-        _warm_remote(files, remote, parallel)
+        files = invocation.client.fs.of(username)
+        _warm_remote(invocation.output, files, remote, parallel)
     if local:
-        _warm_local(local, parallel, with_data=kind == "data")
+        _warm_local(invocation.output, local, parallel, with_data=kind == "data")
 
 
 @click.command()
 @click.argument("places", metavar="FSNAME[:/PATH]...", nargs=-1, required=True, shell_complete=filesystem_places)
-@_OWNER
+@owner_option
 @click.pass_obj
 def evict(invocation: Invocation, places: tuple[str, ...], username: str | None) -> None:
     """take files out of the cache of this machine; they stay in the storage"""
-    files = invocation.client.fs.of(username) if username else invocation.client.fs
+    files = invocation.client.fs.of(username)
     for fsname, path in map(split_place, places):
         click.echo(f"{fsname}:{path} evict success, {spelt_size(files.evict(fsname, path))} freed")
 
 
-def _warm_remote(files: FileAccess, places: Sequence[tuple[str, str]], parallel: int) -> None:
+def _warm_remote(output: str, files: FileAccess, places: Sequence[tuple[str, str]], parallel: int) -> None:
     for fsname in dict.fromkeys(fsname for fsname, _ in places):
         paths = [path for name, path in places if name == fsname]
         began = time.monotonic()
         with shown_progress(f"warming {fsname}") as progress:
             done = files.warm(fsname, paths, parallel=parallel, progress=progress)
-        click.echo(f"{fsname} warmup success, {summary(done, time.monotonic() - began)}")
+        show_summary(output, f"{fsname} warmup success", done, time.monotonic() - began)
 
 
-def _warm_local(places: Sequence[str], parallel: int, *, with_data: bool) -> None:
+def _warm_local(output: str, places: Sequence[str], parallel: int, *, with_data: bool) -> None:
     """Through a mount: looking at a name makes the mount remember it, reading a file makes it cache it."""
     from paddleflow.sdk.file_access import Transferred
 
@@ -102,7 +101,7 @@ def _warm_local(places: Sequence[str], parallel: int, *, with_data: bool) -> Non
     with ThreadPoolExecutor(parallel) as pool:
         sizes = list(pool.map(_read if with_data else _look, names))
     done = Transferred(files=len(names), bytes=sum(sizes))
-    click.echo(f"warmup success, {summary(done, time.monotonic() - began)}")
+    show_summary(output, "warmup success", done, time.monotonic() - began)
 
 
 def _walked(top: Path) -> Iterator[Path]:

@@ -139,7 +139,8 @@ def delete_link(ctx: Context, command: commands.DeleteLink) -> Answer:
 def refuse_mounted(ctx: Context, filesystem: Filesystem) -> None:
     mounts = ctx.uow.mounts.of_filesystem(filesystem.id, ctx.now - SEEN_WITHIN)
     if mounts:
-        where = f" on node[{mounts[0].node}]" if mounts[0].node else ""
+        where = f" at [{mounts[0].mountpoint[:80]}]" if mounts[0].mountpoint else ""
+        where += f" on node[{mounts[0].node}]" if mounts[0].node else ""
         raise InUse(f"fs[{filesystem.name}] is mounted{where} by user[{mounts[0].user}]; unmount it first")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from paddleflow.domain.commands import FailJob, ForgetRemains
 from paddleflow.domain.converge import next_calls
-from paddleflow.domain.errors import Conflict, Invalid, Unavailable
+from paddleflow.domain.errors import Conflict, Denied, Invalid, NotFound, Unavailable
 from paddleflow.domain.events import Event, EventKind
 from paddleflow.domain.ids import ClusterName, JobId, TaskId
 from paddleflow.domain.jobs import HOLDING, Address, Job, Membership
@@ -122,6 +122,9 @@ class Launcher:
             log.debug("job %s waits: %s", job.id, error)
             self._mounting.add(job.id)
             return None
+        except (NotFound, Denied) as error:
+            # It was deleted, or its owner may not use it any more: this job's end, and nobody else's.
+            raise Invalid(error.message) from error
 
     def _launch(self, job: Job, runtime: Runtime) -> None:
         ports = ports_per_task(job.spec)

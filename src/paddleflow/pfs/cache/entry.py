@@ -44,6 +44,9 @@ from paddleflow.pfs.cache.layout import (
 
 TOUCH_EVERY_S = 60.0
 _RECORDS_AT_ONCE = 4096
+_WRITE_AT_ONCE = 128 << 10
+"""A filesystem takes pages as large as the write. Very large ones come from memory that nobody has used lately, which
+in a virtual machine may not even be there yet: in pieces of this size the same bytes cost less than half."""
 _STAMP_TRIES = 3
 _ABSENT = (0, 0, 0)
 
@@ -362,7 +365,7 @@ def write_all(fd: int, view: memoryview, at: int) -> None:
     """DiskFull for whatever keeps bytes from being written: a full disk, a quota, a disk that fails."""
     try:
         while view:
-            written = os.pwrite(fd, view, at)
+            written = os.pwrite(fd, view[:_WRITE_AT_ONCE], at)
             view = view[written:]
             at += written
     except OSError as error:

@@ -3,8 +3,8 @@
 ::
 
     <directory>/pfcache1/
-        entries/<2 hex>/<30 hex>   sidecars, named after the object version they describe
-        data/<2 hex>/<30 hex>      content, under random names that are never used again
+        entries/<1 hex>/<31 hex>   sidecars, named after the object version they describe
+        data/<1 hex>/<31 hex>      content, under random names that are never used again
         new/<random>               sidecars being written, before they are linked into place
         gone/<random>              sidecars being evicted, after they were taken out of place
         account, trim.lock         see ``space`` and ``shelf``
@@ -114,7 +114,7 @@ def name_of(version: ObjectVersion) -> str:
     """Of a sidecar, relative to ``entries``: the same in every process for the same version."""
     named = "\0".join((version.store, version.key, version.version, str(version.size)))
     digest = blake2b(_text(named), digest_size=16).hexdigest()
-    return f"{digest[:2]}/{digest[2:]}"
+    return f"{digest[0]}/{digest[1:]}"
 
 
 def new_data_name() -> str:
@@ -123,7 +123,7 @@ def new_data_name() -> str:
 
 def data_place(data_name: str) -> str:
     """Of a data file, relative to ``data``."""
-    return f"{data_name[:2]}/{data_name[2:]}"
+    return f"{data_name[0]}/{data_name[1:]}"
 
 
 def pack_header(version: ObjectVersion, chunk_size: int, data_name: str) -> tuple[Header, bytes]:

@@ -108,7 +108,7 @@ class Cache:
         """Keep a whole object at once: complete and verified. DiskFull."""
         if len(content) != version.size:
             raise Invalid(f"{version.key!r} has {version.size} bytes, not {len(content)}")
-        shelf, draft = self._draft(version.size, version.size)
+        shelf, draft = self._draft(version.size, version.size, is_filled_at_once=True)
         try:
             draft.write(0, content)
         except DiskFull:
@@ -195,12 +195,12 @@ class Cache:
             stores,
         )
 
-    def _draft(self, size: int, content: int) -> tuple[Shelf, Draft]:
+    def _draft(self, size: int, content: int, *, is_filled_at_once: bool = False) -> tuple[Shelf, Draft]:
         """In memory when it is small and memory has room; else where there is room, evicting if need be."""
         errors: list[DiskFull] = []
         for shelf in self._places(size):
             try:
-                return shelf, shelf.draft(size, content)
+                return shelf, shelf.draft(size, content, is_filled_at_once=is_filled_at_once)
             except DiskFull as error:
                 errors.append(error)
         raise errors[-1] if errors else DiskFull(f"{size} bytes are more than any cache directory may hold")

@@ -100,11 +100,14 @@ class Shelf:
             os.close(sidecar)
             self._discard(place)
             return None
+        if not entry.is_open:
+            os.close(sidecar)
+        return self._opened(entry)
+
+    def _opened(self, entry: CachedFile) -> CachedFile:
         if entry.is_open:
             with self._lock:
                 self._open.add(entry)
-        else:
-            os.close(sidecar)
         return entry
 
     def _entry(self, version: ObjectVersion, place: str, sidecar: int) -> CachedFile | None:
@@ -126,8 +129,8 @@ class Shelf:
             return None
         return CachedFile(self, header, (place, path), sidecar, about, None)
 
-    def draft(self, size: int, content: int) -> Draft:
-        """A data file of ``size`` bytes, of which ``content`` are about to be written. DiskFull."""
+    def draft(self, size: int, content: int, *, is_filled_at_once: bool = False) -> Draft:
+        """A data file of ``size`` bytes, of which ``content`` are about to be written, or all at once. DiskFull."""
         taken = blocks(content) + BLOCK
         self.reserve(taken)
         name = new_data_name()
@@ -138,6 +141,8 @@ class Shelf:
         except OSError as error:
             self.give_back(taken)
             raise self._full(error) from error
+        if is_filled_at_once:
+            return draft
         try:
             os.ftruncate(fd, size)
         except OSError as error:
@@ -157,55 +162,63 @@ class Shelf:
         """Give a draft its name. With checksums of all chunks it is complete, and replaces one that is not; without, it
         is empty and whoever was faster wins. The draft is used up. DiskFull."""
         aside = os.path.join(self._root, "new", draft.name)
+        mine: CachedFile | None = None
         winner: CachedFile | None = None
         try:
-            self._write_aside(aside, draft, version, sums)
-            winner = self._place(aside, version, replaces_incomplete=sums is not None)
+            mine = self._write_aside(aside, draft, version, sums)
+            winner = self._place(aside, mine, replaces_incomplete=sums is not None)
         except OSError as error:
             raise self._full(error) from error
         finally:
             with suppress(OSError):  # it was never made, or is swept later
                 os.unlink(aside)
-            if winner is not None and winner.path == draft.path:
+            if winner is not None and winner is mine:
                 os.close(draft.fd)
             else:
+                if mine is not None:
+                    mine.close()
                 self.discard(draft)
         if winner is None:
             raise DiskFull(f"others keep replacing the cached copy of {version.key!r}")
         return winner
 
-    def _place(self, aside: str, version: ObjectVersion, *, replaces_incomplete: bool) -> CachedFile | None:
+    def _place(self, aside: str, mine: CachedFile, *, replaces_incomplete: bool) -> CachedFile | None:
         """Link a sidecar to its place. The entry that is there in the end: this one, or that of who was faster."""
-        place = f"{self._entries}/{name_of(version)}"
         for _ in range(_ROUNDS):
             try:
-                self._made(lambda: os.link(aside, place), place)
+                self._made(lambda: os.link(aside, mine.sidecar_path), mine.sidecar_path)
             except FileExistsError:
-                found = self.find(version)
+                found = self.find(mine.version)
                 if found is not None and replaces_incomplete and not found.is_verified():
                     self.drop(found)
                     found.close()
                     continue
             else:
-                found = self.find(version)
+                return self._opened(mine)
             if found is not None:
                 return found
         return None
 
-    def _write_aside(self, aside: str, draft: Draft, version: ObjectVersion, sums: list[int] | None) -> None:
+    def _write_aside(self, aside: str, draft: Draft, version: ObjectVersion, sums: list[int] | None) -> CachedFile:
+        """The entry as it will be once its sidecar is in its place: whoever wrote it need not read it again."""
         header, packed = pack_header(version, self._chunk_size, draft.name)
+        places = (f"{self._entries}/{name_of(version)}", draft.path)
         fd = self._made(lambda: os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), aside)
         try:
             if sums is None:
                 write_all(fd, memoryview(packed), 0)
                 os.ftruncate(fd, header.sidecar_size)
-            else:
-                sealed_at = now_ns()
-                records = b"".join(pack_record(index, one, sealed_at) for index, one in enumerate(sums))
-                stamp = pack_stamp(stamp_of(os.fstat(draft.fd)))
-                write_all(fd, memoryview(packed + stamp + records), 0)
-        finally:
+                return CachedFile(self, header, places, fd, os.fstat(fd), None)
+            sealed_at = now_ns()
+            records = b"".join(pack_record(index, one, sealed_at) for index, one in enumerate(sums))
+            stamp = stamp_of(os.fstat(draft.fd))
+            write_all(fd, memoryview(packed + pack_stamp(stamp) + records), 0)
+            entry = CachedFile(self, header, places, -1, os.fstat(fd), stamp)
+        except BaseException:
             os.close(fd)
+            raise
+        os.close(fd)
+        return entry
 
     def reserve(self, size: int) -> None:
         try:
@@ -326,6 +339,11 @@ class Shelf:
             return act()
 
     def _make_directories(self, deepest: str) -> None:
+        if os.path.dirname(deepest) in {self._entries, self._data}:
+            # Nearly always it is one of the many that each take a part of the files, and all above it are there.
+            with suppress(FileNotFoundError, FileExistsError):
+                os.mkdir(deepest, 0o700)
+                return
         os.makedirs(self.level.directory, mode=0o700, exist_ok=True)
         for folder in (self._root, *(os.path.join(self._root, one) for one in ("entries", "data", "new", "gone"))):
             os.makedirs(folder, mode=0o700, exist_ok=True)

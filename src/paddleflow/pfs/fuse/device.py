@@ -24,6 +24,7 @@ READ_AHEAD_KB = 1024
 MS_RDONLY = 1
 MS_NOSUID = 2
 MS_NODEV = 4
+MNT_FORCE = 1
 MNT_DETACH = 2
 UMOUNT_NOFOLLOW = 8
 
@@ -96,6 +97,11 @@ def clear_place(mountpoint: str) -> None:
 
 def detach_broken(mountpoint: str) -> None:
     way = "mount" if os.geteuid() == 0 else "fusermount3"
+    if way == "mount":
+        # Whoever still waits for an answer gets an error. When this is refused, the next call says why.
+        _libc.umount2(os.fsencode(mountpoint), UMOUNT_NOFOLLOW | MNT_FORCE)
+        if not is_mounted(mountpoint):
+            return
     try:
         unmount(mountpoint, way, lazy=True)
     except OSError as error:

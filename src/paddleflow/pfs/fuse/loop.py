@@ -28,6 +28,9 @@ TRUST = 4
 MOST_TRUST = 16
 DISAPPOINTMENT = 4
 CROWD_EVERY_NS = 20_000_000
+CROWDED = 5.0
+"""Percent of the last seconds in which somebody waited for a processor: looking would take it from them, and from the
+very one whose request is looked for."""
 
 
 class Timer:
@@ -190,7 +193,7 @@ class Loop:
         now = clock()
         if now >= self._next_crowd_check:
             self._next_crowd_check = now + CROWD_EVERY_NS
-            self._is_crowded = running_tasks() > self._processors
+            self._is_crowded = running_tasks() > self._processors or pressure() > CROWDED
         if self._is_crowded:
             return []
         until = answered + POLL_NS
@@ -236,3 +239,13 @@ def running_tasks() -> int:
             return int(table.read().split()[3].partition("/")[0])
     except OSError:
         return 1 << 30  # no /proc: then there is no telling, and sleeping is never wrong
+
+
+def pressure() -> float:
+    """Percent of the last ten seconds in which a thread of this machine waited for a processor; 0 where the system does
+    not tell."""
+    try:
+        with open("/proc/pressure/cpu", encoding="ascii") as table:
+            return float(table.readline().split()[1].removeprefix("avg10="))
+    except (OSError, ValueError, IndexError):
+        return 0.0

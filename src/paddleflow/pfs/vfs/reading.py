@@ -20,7 +20,7 @@ from paddleflow.pfs.cache import Stamp, stamp_matches
 from paddleflow.pfs.errnos import FsError
 from paddleflow.pfs.later import start
 from paddleflow.pfs.nodes import Node
-from paddleflow.pfs.readahead import Pattern, advance
+from paddleflow.pfs.readahead import Pattern, advance, parts
 from paddleflow.pfs.vfs.mounted import CachedContent, Handle, Mounted, OpenFile
 
 _log = logging.getLogger(__name__)
@@ -50,6 +50,8 @@ class Reading:
     def __init__(self, mounted: Mounted) -> None:
         self._mounted = mounted
         self._cached: OrderedDict[ObjectVersion, CachedContent] = OrderedDict()
+        self._pressure = 0.0
+        """As a worker last told it."""
 
     async def open(self, node: Node, unique: int) -> Opened:
         """Close-to-open: what the store has now, as far as anybody knew within ``meta_ttl``."""
@@ -67,6 +69,8 @@ class Reading:
                     continue
                 backing = fetched.path if fetched.is_complete else ""
             mode = self.through(node) if backing else self._by_us()
+            if mode is not OpenMode.PASSTHROUGH:
+                self._let_go(version)  # what was checked for earlier readers is checked again for this one
             opened = self._mounted.grant(node, _reader(), mode, backing, unique)
             if mode is OpenMode.PASSTHROUGH:
                 self._mounted.served.count(version.size, was_cached=was_cached)
@@ -91,6 +95,7 @@ class Reading:
                 if cached is not None and cached.has(start_at, size):
                     return FileRange(cached.fd, start_at, size)
                 fetched = await self._mounted.backstage.fetch(version, start_at, size)
+                self._pressure = fetched.pressure
                 if not fetched.path:
                     return await self._mounted.backstage.read(version, start_at, size)
             except (Stale, NotFound):
@@ -243,18 +248,20 @@ class Reading:
         handle = None if file is None else file.handles.get(number)
         if handle is None:
             return
-        handle.pattern, (ahead, length) = advance(handle.pattern, start_at, size, version.size)
+        handle.pattern, (ahead, length) = advance(handle.pattern, start_at, size, version.size, self._pressure)
         if length:
             self._count(file, number, cached, ahead, length)
-            start(self._mounted.backstage.fetch(version, ahead, length), _ended_ahead)
+            for begin, part in parts(ahead, length):
+                start(self._mounted.backstage.fetch(version, begin, part), self._ended_ahead)
+
+    def _ended_ahead(self, fetched: Cached | None, error: BaseException | None) -> None:
+        if fetched is not None:
+            self._pressure = fetched.pressure
+        elif error is not None:
+            # Who reads these bytes asks for them again and gets the error, if there still is one.
+            level = logging.DEBUG if isinstance(error, PaddleFlowError) else logging.ERROR
+            _log.log(level, "reading ahead failed", exc_info=error)
 
 
 def _reader() -> Handle:
     return Handle(is_writable=False, may_map=False, is_noted=False, pattern=Pattern())
-
-
-def _ended_ahead(_: Cached | None, error: BaseException | None) -> None:
-    if error is not None:
-        # Who reads these bytes asks for them again and gets the error, if there still is one.
-        level = logging.DEBUG if isinstance(error, PaddleFlowError) else logging.ERROR
-        _log.log(level, "reading ahead failed", exc_info=error)

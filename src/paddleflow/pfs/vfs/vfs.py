@@ -94,6 +94,11 @@ class Vfs:
         """Upload what is closed and not in the store yet; how many files still are not."""
         return await self._writing.catch_up()
 
+    async def finish(self) -> int:
+        """Nothing can be open any more: upload all that is not in the store; how many files are left to the next."""
+        self._writing.close_handles()
+        return await self._writing.catch_up()
+
     @property
     def unsaved(self) -> int:
         """Files whose content the store does not have yet."""

@@ -26,12 +26,14 @@ from paddleflow.pfs.staging import Staged, copy_content
 from paddleflow.pfs.vfs.held import owner_to_set
 from paddleflow.pfs.vfs.mounted import Handle, Mounted, OpenFile
 from paddleflow.pfs.vfs.reading import Reading
+from paddleflow.pfs.vfs.turns import Turn
 
 _log = logging.getLogger(__name__)
 
 _TRIES: Final = 4
 _COPY_INLINE: Final = 256 << 10
 """Copying more than this would keep other requests waiting."""
+_COMPARED_AT_ONCE: Final = 8 << 20
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -41,6 +43,7 @@ class Writing:
         self._reading = reading
         self._left_behind: list[Staged] = []
         """Dirty files of an earlier mount that are not in the store yet."""
+        self._catching_up = Turn()
 
     # -- opening ----------------------------------------------------------------------------------------------------
 
@@ -328,17 +331,26 @@ class Writing:
 
     async def catch_up(self) -> int:
         """Upload whatever is staged, closed and not in the store yet; how many files still are not."""
-        waiting = [file for file in self._mounted.files.values() if file.staged is not None and not file.handles]
-        for file in waiting:
-            await self._upload_and_unstage(file)
-        for staged in list(self._left_behind):
-            try:
-                await self._bring_in(staged)
-            except PaddleFlowError as error:
-                _log.error("%s of an earlier mount is not in the store yet: %s", staged.path, error)
-            else:
-                self._left_behind.remove(staged)
-        return self.unsaved
+        async with self._catching_up:
+            waiting = [file for file in self._mounted.files.values() if file.staged is not None and not file.handles]
+            for file in waiting:
+                await self._upload_and_unstage(file)
+            for staged in list(self._left_behind):
+                try:
+                    await self._bring_in(staged)
+                except PaddleFlowError as error:
+                    _log.error("%s of an earlier mount is not in the store yet: %s", staged.path, error)
+                else:
+                    self._left_behind.remove(staged)
+            return self.unsaved
+
+    def close_handles(self) -> None:
+        """The mount is gone, so nothing is open: a close that was under way then is never asked for."""
+        for file in list(self._mounted.files.values()):
+            for number in list(file.handles):
+                self._mounted.ungrant(file.node, number)
+            if file.staged is not None and file.staged.is_orphan:
+                self._discard(file)
 
     @property
     def unsaved(self) -> int:
@@ -360,11 +372,23 @@ class Writing:
         except NotFound:
             now = None
         if now != (staged.base if staged.is_stored else None):
+            if now is not None and await self._is_in_store(now, staged):
+                self._mounted.staging.discard(staged)  # uploaded, and nobody lived to hear of it
+                return
             kept = self._mounted.staging.set_aside(staged)
             _log.error("%s changed in the store since it was written here; what was written is %s", staged.path, kept)
             return
         await backstage.put(staged.path, staged.data, mode=staged.mode)
         self._mounted.staging.discard(staged)
+
+    async def _is_in_store(self, version: ObjectVersion, staged: Staged) -> bool:
+        if version.size != staged.stat().st_size:
+            return False
+        for begin in range(0, version.size, _COMPARED_AT_ONCE):
+            size = min(_COMPARED_AT_ONCE, version.size - begin)
+            if await self._mounted.backstage.read(version, begin, size) != os.pread(staged.descriptor(), size, begin):
+                return False
+        return True
 
 
 def _writer(flags: int) -> Handle:

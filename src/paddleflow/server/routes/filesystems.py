@@ -61,9 +61,10 @@ def show_filesystem(call: Call) -> Response:
     return reply(filesystem_answer(found))
 
 
-@routes.add("DELETE", "/fs/{fsName}", Access.OWNER, params=(_OWNER,))
+@routes.add("DELETE", "/fs/{fsName}", Access.OWNER, params=(_OWNER,), prepares=True)
 def delete_filesystem(call: Call) -> Response:
-    call.submit(DeleteFilesystem(name=call.path("fsName"), owner=call.text("username")))
+    command = DeleteFilesystem(name=call.path("fsName"), owner=call.text("username"))
+    call.services.storage.delete_filesystem(call.actor, command, request_id=call.request_id)
     return empty()
 
 
