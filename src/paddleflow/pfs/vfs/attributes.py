@@ -78,6 +78,7 @@ class Attributes:
                 node.known, node.known_at, node.attr = found, self._mounted.tree.clock(), None
             elif node.is_linked and path == self._mounted.nodes.path(node):
                 self._mounted.tree.directory(node).touched_ns = 0
+                node.attr = None
                 self._mounted.tree.uploaded(node, found)
         self._mounted.settle(self._mounted.file(node))
 

@@ -49,7 +49,8 @@ def attr_of(found: Found, ino: int, options: MountOptions, chosen: Chosen | None
     """``times``: the first stands in where the store has none (a directory that is only a common beginning of names),
     the second is when something in this directory was last changed here."""
     entry = found.entry
-    modified = max(entry.modified_ns or times[0], times[1])
+    is_timed = entry.modified_ns or found.traits.holds_modes  # there, 1970 is a time like any other
+    modified = max(entry.modified_ns if is_timed else times[0], times[1])
     accessed = modified
     mode, uid, gid = entry.mode, entry.uid, entry.gid
     if chosen is not None:
