@@ -27,6 +27,7 @@ from paddleflow.domain.jobs import TaskLaunch, TaskReport
 from paddleflow.ports.store import UnitOfWork
 from paddleflow.settings import Settings
 from paddleflow.wiring import platform, serve
+from paddleflow.wiring.server_files import EveryonesFiles
 
 
 def die() -> None:
@@ -117,9 +118,11 @@ class _Appender:
 def connect(settings: Settings, state_dir: Path) -> platform.Outside:
     outside = platform.connect_outside(settings, state_dir)
     outside.store.close()
+    store = DyingStore(platform.database_url(settings, state_dir))
     return replace(
         outside,
-        store=DyingStore(platform.database_url(settings, state_dir)),
+        store=store,
+        files=EveryonesFiles(store, outside.identity),
         runtimes={DEFAULT_CLUSTER: DyingRuntime(platform.local_options(settings, state_dir))},
     )
 
