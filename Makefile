@@ -10,7 +10,7 @@ WORKERS ?= 2
 .PHONY: help demo test test-long test-frameworks test-airflow test-hdfs test-survival check format bench bench-short bench-fs bench-fs-short setup setup-demo setup-postgres setup-slurm setup-peers setup-airflow clean
 
 help:
-	@echo 'make demo         three teams share eight simulated GPUs, and the screen says why, in a minute'
+	@echo 'make demo         three teams share eight simulated GPUs; then a bucket is a directory that survives kill -9'
 	@echo 'make test         the whole test suite'
 	@echo 'make test-long    a million random histories of the scheduler, some hours (HISTORIES=100000: some minutes)'
 	@echo 'make test-frameworks  real PyTorch, Paddle, MPI, Ray, Spark jobs; installs them first, gigabytes'
