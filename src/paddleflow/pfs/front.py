@@ -70,6 +70,7 @@ class Front:
             welcome.fuse_fd, self._vfs, welcome.negotiated, self._backings, self._loop, ended=self._ended
         )
         self._is_over = False
+        self._is_renewing = False
         self._unmounting: list[Tell] = []
 
     def run(self) -> None:
@@ -143,12 +144,15 @@ class Front:
         start(self._vfs.catch_up(), done)
 
     def _heartbeat(self) -> None:
+        """One at a time: a server that does not answer must not take the worker's threads one by one."""
         self._loop.call_later(self._plan.heartbeat_s, self._heartbeat)
-        if self._plan.access:
+        if self._plan.access and not self._is_renewing:
+            self._is_renewing = True
             answer: Later[Any] = self._backstage.ask(0, "heartbeat", self._vfs.counters())
             answer.when_done(lambda: self._on_renewal(answer))
 
     def _on_renewal(self, answer: Later[Any]) -> None:
+        self._is_renewing = False
         try:
             renewal = answer.result()
         except Exception as error:  # noqa: BLE001 - a server that is away must not stop the mount; it is asked again

@@ -67,7 +67,7 @@ def on_s3(rclone: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     if why_no_mounts():
         pytest.skip(why_no_mounts())
     where = tmp_path_factory.mktemp("on_s3")
-    plan = StorePlan(type="s3", address=rclone.endpoint, root="/shared", properties=rclone.properties("mounted"))
+    plan = StorePlan(type="s3", address=rclone.endpoint, root=f"/{where.name}", properties=rclone.properties("mounted"))
     with mounted(where, plan) as mount:
         yield Place(mount, holds_links=False)
 

@@ -236,6 +236,8 @@ class Tree:
         child = parent.children.get(name)
         if child is not None and child.is_staged:
             return child
+        if child is not None and child.known is not None and at < child.known_at:
+            return child  # an older word, from a listing that took its time: what was heard since stands
         if child is not None and child.known is not None and _kind(child.known) != _kind(found):
             self.detach(child)
             self._kernel.inval_entry(parent.id, name)
