@@ -61,10 +61,17 @@ def test_a_large_file_is_read_through_us_until_it_is_whole(make_bench: MakeBench
         assert mode_of(driver, fd) is OpenMode.PASSTHROUGH
 
 
-def test_without_passthrough_pages_are_kept_while_the_version_is_the_same(make_bench: MakeBench) -> None:
+def test_a_writable_mount_without_passthrough_keeps_no_pages(make_bench: MakeBench) -> None:
     bench = make_bench("flat", passthrough=False)
+    bench.driver.put("f", b"content")
+    with bench.driver.reading("f") as fd:
+        assert mode_of(bench.driver, fd) is OpenMode.DIRECT
+
+
+def test_a_read_only_one_keeps_them_while_the_version_is_the_same(make_bench: MakeBench) -> None:
+    bench = make_bench("flat", passthrough=False, read_only=True)
     driver = bench.driver
-    driver.put("f", b"content")
+    bench.store.put("f", b"content")
     node, _ = driver.walk("f")
 
     def opened() -> tuple[OpenMode, bool]:

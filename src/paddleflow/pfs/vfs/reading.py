@@ -150,8 +150,10 @@ class Reading:
         return OpenMode.PASSTHROUGH if self._mounted.options.passthrough and not is_refused else self._by_us()
 
     def _by_us(self) -> OpenMode:
-        # Where files are passed through, nothing else may keep pages: the two cannot be mixed.
-        return OpenMode.DIRECT if self._mounted.options.passthrough else OpenMode.CACHED
+        # Where files are passed through, nothing else may keep pages: the two cannot be mixed. Where files are replaced
+        # under their readers, pages and a size that the kernel keeps can be those of another version for a moment.
+        options = self._mounted.options
+        return OpenMode.DIRECT if options.passthrough or not options.read_only else OpenMode.CACHED
 
     def _whole(self, node: Node, version: ObjectVersion) -> str:
         """Path of the cache's file, when it may be handed to the kernel."""
