@@ -20,7 +20,7 @@ from tests.pfs.mounts import RealMount, mounted, wait_for, why_no_mounts
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.skipif(bool(why_no_mounts()), reason=why_no_mounts())]
 
-KILLS = int(os.environ.get("PADDLEFLOW_KILLS", "12"))
+KILLS = int(os.environ.get("PADDLEFLOW_KILLS", "6"))
 SMALL, LARGE = 100_000, 24 << 20
 
 READER = """
@@ -149,9 +149,9 @@ def test_what_is_open_stays_open(bucket: StorePlan, tmp_path: Path) -> None:
 
 def test_a_worker_that_dies_is_replaced(bucket: StorePlan, tmp_path: Path) -> None:
     with mounted(tmp_path, bucket) as mount:
-        sums = fill(mount, 30)
+        sums = fill(mount, 12)
         for name, digest in sums.items():
             mount.kill_worker()
             assert hashlib.blake2b((mount.path / name).read_bytes()).hexdigest() == digest
             (mount.path / f"copy-{name}").write_bytes(b"x" * 1000)
-        assert len(os.listdir(mount.path)) == 60
+        assert len(os.listdir(mount.path)) == 24
