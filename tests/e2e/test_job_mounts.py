@@ -83,7 +83,7 @@ def test_jobs_share_a_mount_that_goes_when_they_have_gone(site: Site, tmp_path: 
     site.create("shared")
     go = tmp_path / "go"
     one = site.submit(f"echo 1 > /data/one; while [ ! -e {go} ]; do sleep 0.05; done", "shared")
-    two = site.submit(f"while [ ! -e /data/one ]; do sleep 0.05; done; cat /data/one > {tmp_path}/seen", "shared")
+    two = site.submit(f"while [ ! -s /data/one ]; do sleep 0.05; done; cat /data/one > {tmp_path}/seen", "shared")
     assert site.ended(two)["status"] == "succeeded"
     assert (tmp_path / "seen").read_text() == "1\n"
     assert len(site.mounts()) == 1
