@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -189,6 +190,17 @@ def test_a_task_without_gpus_sees_none(host: LocalHost) -> None:
     assert log == "[]\n"
 
 
+@pytest.fixture
+def ignored_signals() -> Iterator[None]:
+    """As nohup, or the background of a shell, starts a server."""
+    numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGRTMIN)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("ignored_signals")
 def test_a_task_inherits_no_descriptor_and_no_ignored_signal(host: LocalHost) -> None:
     script = "ls /proc/self/fd | wc -l; grep SigIgn /proc/self/status"
     _, log = host.shell("job-fds", script)

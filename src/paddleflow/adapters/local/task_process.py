@@ -81,8 +81,9 @@ def _execute(spec: TaskSpec) -> None:
 
 
 def _restore_signals() -> None:
-    """Ignored signals stay ignored across exec; a task begins with the defaults."""
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGCHLD):
+    """Ignored signals stay ignored across exec, those of the server's parent too: SIGHUP under nohup, SIGINT in the
+    background of a shell. A task begins with the defaults."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
