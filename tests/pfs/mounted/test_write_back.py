@@ -22,12 +22,14 @@ pytestmark = pytest.mark.timeout(120)
 
 
 class Gate:
-    """A door to a server that can be shut: new connections wait in front of it, and those inside are cut off when it
-    opens again; what was sent through them meanwhile never arrives."""
+    """A door to a server that can be shut: whoever is inside then, or comes to stand in front of it, is held until it
+    opens again, and then cut off. What was sent meanwhile never arrives: not even what a process wrote before it was
+    killed, which would come after what others write later."""
 
     def __init__(self, port: int) -> None:
         self._port = port
-        self._times_shut = 0
+        self._turn = 0
+        """Odd: it is shut."""
         self._visits: list[threading.Thread] = []
         self._open = threading.Event()
         self._open.set()
@@ -36,10 +38,11 @@ class Gate:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def shut(self) -> None:
-        self._times_shut += 1
+        self._turn += 1
         self._open.clear()
 
     def open(self) -> None:
+        self._turn += self._turn % 2
         self._open.set()
 
     def close(self) -> None:
@@ -55,24 +58,22 @@ class Gate:
                 client, _ = self._listening.accept()
             except OSError:
                 return
-            visit = threading.Thread(target=self._connect, args=(client,), daemon=True)
+            visit = threading.Thread(target=self._connect, args=(client, self._turn), daemon=True)
             visit.start()
             self._visits.append(visit)
 
-    def _connect(self, client: socket.socket) -> None:
-        self._open.wait()
+    def _connect(self, client: socket.socket, turn: int) -> None:
         with client, socket.create_connection(("127.0.0.1", self._port)) as server:
-            back = threading.Thread(target=self._carry, args=(server, client), daemon=True)
+            back = threading.Thread(target=self._carry, args=(server, client, turn), daemon=True)
             back.start()
-            self._carry(client, server)
+            self._carry(client, server, turn)
             back.join()
 
-    def _carry(self, source: socket.socket, target: socket.socket) -> None:
-        before = self._times_shut
+    def _carry(self, source: socket.socket, target: socket.socket, turn: int) -> None:
         with suppress(OSError):  # one side hung up: so does the other
             while data := source.recv(1 << 16):
                 self._open.wait()
-                if self._times_shut != before:
+                if self._turn != turn:
                     break
                 target.sendall(data)
         for end in (source, target):
