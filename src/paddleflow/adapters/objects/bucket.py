@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -161,11 +161,9 @@ class Bucket:
             raise Unavailable("the server says that a listing goes on, but not where")
         space = document.tag[: document.tag.find("}") + 1]
         prefixes = document.iterfind(f"{space}CommonPrefixes/{space}Prefix")
+        objects = (_listed(found, space, decode) for found in document.iterfind(f"{space}Contents"))
         return ListedPage(
-            objects=[
-                _within(prefix, found.key, found)
-                for found in (_listed(found, space, decode) for found in document.iterfind(f"{space}Contents"))
-            ],
+            objects=_each_once(_within(prefix, found.key, found) for found in objects),
             prefixes=[_within(prefix, name, name) for name in (decode(found.text or "") for found in prefixes)],
             next_token=next_token,
         )
@@ -356,6 +354,16 @@ def _listed(found: ET.Element, space: str, decode: Callable[[str], str]) -> List
     version = _bare(found.findtext(f"{space}ETag") or "") or _by_time(modified_ns, size)
     key = decode(found.findtext(f"{space}Key") or "")
     return ListedObject(key=key, head=Head(size=size, version=version, modified_ns=modified_ns))
+
+
+def _each_once(objects: Iterable[ListedObject]) -> Sequence[ListedObject]:
+    """rclone, after writers that met at one key, lists it twice for minutes, once without an ETag. A directory has no
+    two entries of one name; the one with an ETag is the one that can be read back by its version."""
+    once: dict[str, ListedObject] = {}
+    for found in objects:
+        if found.key not in once or once[found.key].head.version.startswith(_BY_TIME):
+            once[found.key] = found
+    return list(once.values())
 
 
 def _by_time(modified_ns: int, size: int) -> str:
