@@ -98,6 +98,13 @@ def test_no_paths_of_one_machine() -> None:
     assert not found
 
 
+@pytest.mark.parametrize("path", source_files(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_seed_of_a_program_is_its_own(path: Path) -> None:
+    """The SDK lives in training programs that seed ``random``: who draws from it there changes their results."""
+    calls = (ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+    assert not [call for call in calls if call.startswith("random.") and call != "random.Random"]
+
+
 def test_the_changelog_knows_the_version() -> None:
     """The newest release in the changelog is this version, or this version is still to be released."""
     changelog = (ROOT / "CHANGELOG.md").read_text()

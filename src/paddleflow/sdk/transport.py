@@ -36,6 +36,8 @@ STREAM_IDLE_TIMEOUT_S = 90.0
 """The server sends a heartbeat more often than this, so a silent stream is a dead one."""
 ATTEMPTS = 4
 _FIRST_PAUSE_S = 0.1
+_CHANCE = random.Random()
+"""Our own: to draw from the program's would change what comes of its seed, in the midst of somebody's training."""
 _BUSY = 503
 """A dependency of the server did not answer just now; asking again is what it asks for."""
 
@@ -45,7 +47,7 @@ Query = Mapping[str, object]
 def pause_before(attempt: int) -> None:
     """Back off before attempt number ``attempt`` (the first is 1, which does not wait), with jitter, 2 s at most."""
     if attempt > 1:
-        time.sleep(min(2.0, _FIRST_PAUSE_S * 3 ** (attempt - 2)) * random.uniform(0.5, 1.0))
+        time.sleep(min(2.0, _FIRST_PAUSE_S * 3 ** (attempt - 2)) * _CHANCE.uniform(0.5, 1.0))
 
 
 class Transport:

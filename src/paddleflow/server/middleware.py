@@ -15,6 +15,7 @@ from paddleflow.server.metrics import Metrics
 
 _HEADER = b"x-pf-request-id"
 _LONGEST_ID = 128
+_RANDOM = random.Random()  # noqa: S311 - ids, no secrets
 
 
 class Envelope:
@@ -58,5 +59,5 @@ def _request_id(scope: Scope) -> str:
             if shown:
                 return shown
     # Unique, not secret: the system's own random source would cost more than routing the request does.
-    digits = f"{random.getrandbits(128):032x}"
+    digits = f"{_RANDOM.getrandbits(128):032x}"
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"

@@ -18,6 +18,9 @@ from paddleflow.domain.errors import DiskFull, Unavailable
 
 T = TypeVar("T")
 
+_CHANCE = random.Random()  # noqa: S311 - it spreads retries, and is no secret
+"""Our own: to draw from the program's would change what comes of its seed, in the midst of somebody's training."""
+
 WAIT_FIRST = "wait_first_s"
 """The detail of an Unavailable in which a server's own wish (Retry-After) stands."""
 
@@ -42,7 +45,7 @@ class Retry:
     patience: Patience = Patience()
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    chance: Callable[[], float] = random.random
+    chance: Callable[[], float] = _CHANCE.random
 
     def run(self, act: Callable[[], T]) -> T:
         began = self.clock()
