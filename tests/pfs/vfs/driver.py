@@ -74,6 +74,10 @@ class VfsDriver:
         self._next_fd = 3
         self._unique = 2
         self._counts: dict[int, int] = {}
+        self._dentries: dict[tuple[int, str], int] = {}
+        self._is_retry = False
+        self.caller = CALLER
+        self.between_lookup_and_open: Callable[[], None] = lambda: None
 
     # -- the kernel's side of it ------------------------------------------------------------------------------------
 
@@ -93,9 +97,14 @@ class VfsDriver:
         return bool(held) and held != {path}
 
     def lookup(self, parent: int, name: str) -> tuple[int, Attr]:
-        entry = self.call(lambda: self.vfs.lookup(parent, name, CALLER))
+        entry = self.call(lambda: self.vfs.lookup(parent, name, self.caller))
+        if self._is_retry and entry.node and self._dentries.get((parent, name), entry.node) != entry.node:
+            # This lookup was to confirm the node that the kernel knew. It does not, so the name is looked up anew.
+            self.vfs.forget(entry.node, 1)
+            entry = self.call(lambda: self.vfs.lookup(parent, name, self.caller))
         if not entry.node:
             raise OSError(errno.ENOENT, name)
+        self._dentries[parent, name] = entry.node
         self._count(entry.node)
         return entry.node, entry.attr
 
@@ -143,7 +152,11 @@ class VfsDriver:
         except OSError as error:
             if error.errno != errno.ESTALE:
                 raise
-        return work()
+        self._is_retry = True
+        try:
+            return work()
+        finally:
+            self._is_retry = False
 
     # -- what programs call -----------------------------------------------------------------------------------------
 
@@ -158,7 +171,7 @@ class VfsDriver:
         if found is None:
             if not flags & os.O_CREAT:
                 raise OSError(errno.ENOENT, path)
-            entry, opened = self.call(lambda: self.vfs.create(parent, name, stat.S_IFREG | mode, flags, CALLER))
+            entry, opened = self.call(lambda: self.vfs.create(parent, name, stat.S_IFREG | mode, flags, self.caller))
             self._count(entry.node)
             return self._opened(entry.node, opened, flags)
         node, attr = found
@@ -170,7 +183,8 @@ class VfsDriver:
             if flags & (os.O_ACCMODE | os.O_CREAT | os.O_TRUNC):
                 raise OSError(errno.EISDIR, path)
             return self._keep(Fd(node, 0, OpenMode.CACHED, "", -1, flags | os.O_DIRECTORY))
-        opened = self.call(lambda: self.vfs.open(node, flags & ~(os.O_CREAT | os.O_EXCL), CALLER))
+        self.between_lookup_and_open()
+        opened = self.call(lambda: self.vfs.open(node, flags & ~(os.O_CREAT | os.O_EXCL), self.caller))
         return self._opened(node, opened, flags)
 
     def _opened(self, node: int, opened: Opened, flags: int) -> int:
@@ -231,7 +245,7 @@ class VfsDriver:
         held = self.fds[fd]
         if held.flags & os.O_ACCMODE == os.O_RDONLY:
             raise OSError(errno.EINVAL, "not open for writing")
-        self.call(lambda: self.vfs.setattr(held.node, held.handle, Wish(size=size), CALLER))
+        self.call(lambda: self.vfs.setattr(held.node, held.handle, Wish(size=size), self.caller))
 
     def fsync(self, fd: int) -> None:
         held = self.fds[fd]
@@ -259,7 +273,7 @@ class VfsDriver:
                 raise OSError(errno.ENOENT, path)
             if wish.size is not None and stat.S_ISDIR(attr.mode):
                 raise OSError(errno.EISDIR, path)
-            self.call(lambda: self.vfs.setattr(node, None, wish, CALLER))
+            self.call(lambda: self.vfs.setattr(node, None, wish, self.caller))
 
         self.retrying(work)
 
@@ -292,7 +306,7 @@ class VfsDriver:
         parent, name = self.parent(path)
         if self._find(parent, name) is not None:
             raise OSError(errno.EEXIST, path)
-        entry = self.call(lambda: self.vfs.mkdir(parent, name, stat.S_IFDIR | mode, CALLER))
+        entry = self.call(lambda: self.vfs.mkdir(parent, name, stat.S_IFDIR | mode, self.caller))
         self._count(entry.node)
 
     def rmdir(self, path: str) -> None:
@@ -300,14 +314,14 @@ class VfsDriver:
         _, attr = self.lookup(parent, name)
         if not stat.S_ISDIR(attr.mode):
             raise OSError(errno.ENOTDIR, path)
-        self.call(lambda: self.vfs.rmdir(parent, name, CALLER))
+        self.call(lambda: self.vfs.rmdir(parent, name, self.caller))
 
     def unlink(self, path: str) -> None:
         parent, name = self.parent(path)
         _, attr = self.lookup(parent, name)
         if stat.S_ISDIR(attr.mode):
             raise OSError(errno.EISDIR, path)
-        self.call(lambda: self.vfs.unlink(parent, name, CALLER))
+        self.call(lambda: self.vfs.unlink(parent, name, self.caller))
 
     def rename(self, old: str, new: str, flags: int = 0) -> None:
         self.retrying(lambda: self._rename(old, new, flags))
@@ -321,13 +335,13 @@ class VfsDriver:
         if f"{old}/".startswith(f"{new}/") and new != old:
             raise OSError(errno.ENOTEMPTY, new)
         self._find(new_parent, new_name)
-        self.call(lambda: self.vfs.rename(parent, name, new_parent, new_name, flags, CALLER))
+        self.call(lambda: self.vfs.rename(parent, name, new_parent, new_name, flags, self.caller))
 
     def symlink(self, target: str, path: str) -> None:
         parent, name = self.parent(path)
         if self._find(parent, name) is not None:
             raise OSError(errno.EEXIST, path)
-        entry = self.call(lambda: self.vfs.symlink(parent, name, target, CALLER))
+        entry = self.call(lambda: self.vfs.symlink(parent, name, target, self.caller))
         self._count(entry.node)
 
     def readlink(self, path: str) -> str:

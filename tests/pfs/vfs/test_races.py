@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paddleflow.pfs.attrs import ROOT_NODE
+from paddleflow.pfs.attrs import ROOT_NODE, Wish
 from tests.pfs.vfs.conftest import MakeBench
 from tests.pfs.vfs.driver import CALLER, Bench
 from tests.pfs.vfs.slow import Running, SlowBackstage
@@ -148,6 +148,53 @@ def test_rename_waits_for_an_upload(slowly: Slowly) -> None:
     bench.driver.close(fd)
     assert bench.driver.listdir("") == ["g"]
     assert bench.store.read("g", 0, 100) == b"content"
+
+
+def replace_in_the_store(bench: Bench, name: str, content: bytes) -> None:
+    """And this mount has seen it: whoever had the old one open keeps it, the name has another node."""
+    other = bench.another()
+    other.put(name, content)
+    other.vfs.close()
+    bench.clock.now += 100
+    lookup(bench, name).result()
+
+
+def test_a_name_replaced_while_rename_waits_is_renamed_as_it_is_then(slowly: Slowly) -> None:
+    bench, slow = slowly
+    bench.driver.put("g", b"old")
+    with bench.driver.reading("g"):
+        fd, flushing = write_and_flush(bench, slow)
+        renaming = Running(bench.driver.vfs.rename(ROOT_NODE, "g", ROOT_NODE, "f", 0, CALLER))
+        assert not renaming.is_done, "f is being uploaded"
+        slow.slow = set()
+        replace_in_the_store(bench, "g", b"newer")
+        slow.answer_all()
+        flushing.result()
+        renaming.result()
+        bench.driver.close(fd)
+    assert bench.driver.listdir("") == ["f"]
+    assert bench.driver.get("f") == b"newer"
+
+
+def test_a_name_replaced_while_unlink_waits_is_deleted_all_the_same(make_bench: MakeBench) -> None:
+    bench = make_bench("directory")
+    bench.driver.vfs.close()
+    bench.backstage = slow = SlowBackstage(bench.backstage)
+    bench.begin(is_successor=False)
+    bench.driver.put("f", b"old")
+    node, _ = bench.driver.walk("f")
+    with bench.driver.reading("f"):
+        slow.slow = {"set_modes"}
+        changing = Running(bench.driver.vfs.setattr(node, None, Wish(mode=0o600), CALLER))
+        deleting = Running(bench.driver.vfs.unlink(ROOT_NODE, "f", CALLER))
+        assert not deleting.is_done, "its mode is being changed"
+        slow.slow = set()
+        replace_in_the_store(bench, "f", b"newer")
+        slow.answer_all()
+        changing.result()
+        deleting.result()
+    assert list(bench.store.list("")) == []
+    assert bench.driver.listdir("") == []
 
 
 def test_rename_of_a_directory_waits_for_uploads_below(slowly: Slowly) -> None:

@@ -73,8 +73,6 @@ class Handle:
     is_writable: bool
     may_map: bool
     """Opened for reading and writing: only such a file can be written through memory."""
-    is_noted: bool
-    """A successor learns of it from the log."""
     pattern: Pattern
     counted: Counted = field(default_factory=Counted)
 
@@ -150,8 +148,9 @@ class Mounted:
             fresh.known, fresh.known_at = node.known, node.known_at
         return FsError(errno.ESTALE)
 
-    def grant(self, node: Node, handle: Handle, wanted: OpenMode, backing: str, unique: int) -> Opened:
-        """Open a node in the way it is open already, or else as wanted. Raises for another node when that cannot be."""
+    def grant(self, node: Node, handle: Handle, wanted: OpenMode, backing: str, unique: int | None) -> Opened:
+        """Open a node in the way it is open already, or else as wanted. Raises for another node when that cannot be.
+        ``unique`` None: opened ahead of its request, which calls ``note_open``."""
         file = self.file(node)
         version = None if file.staged is not None else node.known.version if node.known is not None else None
         if file.handles:
@@ -168,18 +167,26 @@ class Mounted:
             if self.clashes(node.id, path, handle.is_writable):
                 raise self.another_node(node)
         number = self.new_handle()
-        handle.is_noted = file.staged is not None or wanted is not OpenMode.PASSTHROUGH
         file.handles[number] = handle
         file.mode, file.backing, file.version = wanted, backing, version
         node.open_version = version
         node.pins += 1
-        if handle.is_noted:
-            kept = keepsake_of(None if file.staged is not None else node.known)
-            self.nodes.opened(node, number, unique, f"{wanted.name[0]}{'w' if handle.is_writable else 'r'}{kept}")
+        if unique is not None:
+            self.note_open(node, number, unique)
         keep = wanted is OpenMode.CACHED and version is not None and node.seen_version == version.version
         node.seen_version = "" if version is None else version.version
         needs_flush = handle.is_writable
         return Opened(number, wanted, backing if wanted is OpenMode.PASSTHROUGH else "", keep, needs_flush)
+
+    def note_open(self, node: Node, number: int, unique: int) -> None:
+        """Write a handle into the log, unless a successor can do without: the kernel reads by itself what was passed
+        through."""
+        file = self.files[node.id]
+        assert file.mode is not None
+        if file.staged is not None or file.mode is not OpenMode.PASSTHROUGH:
+            access = "w" if file.handles[number].is_writable else "r"
+            kept = keepsake_of(None if file.staged is not None else node.known)
+            self.nodes.opened(node, number, unique, f"{file.mode.name[0]}{access}{kept}")
 
     def ungrant(self, node: Node, number: int) -> OpenFile | None:
         """One handle less; None when it was not known, which is no harm: it came from a predecessor."""
@@ -199,7 +206,7 @@ class Mounted:
         file = self.file(node)
         for number, (_, note) in self.nodes.opens.get(node.id, {}).items():
             is_writable = note[1] == "w"
-            file.handles[number] = Handle(is_writable, may_map=is_writable, is_noted=True, pattern=Pattern())
+            file.handles[number] = Handle(is_writable, may_map=is_writable, pattern=Pattern())
             file.mode = modes[note[0]]
             node.pins += 1
             found: Found | None = found_in(note[2:])

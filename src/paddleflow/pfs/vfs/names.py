@@ -26,6 +26,7 @@ from paddleflow.pfs.vfs.writing import Writing
 
 _NAME_MAX: Final = 255
 _NOREPLACE: Final = 1
+_TRIES: Final = 16
 
 
 class Names:
@@ -137,21 +138,33 @@ class Names:
     # -- deleting ---------------------------------------------------------------------------------------------------
 
     async def unlink(self, parent: Node, name: str, tolerant: bool) -> None:
-        node = await self._mounted.tree.find(parent, name)
-        if node is None:
-            if tolerant:
+        for _ in range(_TRIES):
+            node = await self._mounted.tree.find(parent, name)
+            if node is None:
+                if tolerant:
+                    return
+                raise FsError(errno.ENOENT)
+            if self._is_directory(node):
+                raise FsError(errno.EISDIR)
+            if await self._unlink(parent, name, node):
+                await self._keep_directory(parent)
                 return
-            raise FsError(errno.ENOENT)
-        if self._is_directory(node):
-            raise FsError(errno.EISDIR)
+        raise FsError(errno.ESTALE)
+
+    async def _unlink(self, parent: Node, name: str, node: Node) -> bool:
+        """False: the name has another node since we waited for this one's turn."""
         file = self._mounted.file(node)
-        async with file.turn:
-            if parent.children.get(name) is node and self._is_stored(node):
-                with suppress(NotFound):  # deleted elsewhere since we looked: gone, as was wanted
-                    await self._mounted.backstage.delete(self._mounted.tree.path_of(parent, name))
-            self._take_away(parent, name, node)
-        self._mounted.settle(file)
-        await self._keep_directory(parent)
+        try:
+            async with file.turn:
+                if parent.children.get(name) is not node:
+                    return False
+                if self._is_stored(node):
+                    with suppress(NotFound):  # deleted elsewhere since we looked: gone, as was wanted
+                        await self._mounted.backstage.delete(self._mounted.tree.path_of(parent, name))
+                self._take_away(parent, name, node)
+                return True
+        finally:
+            self._mounted.settle(file)
 
     async def rmdir(self, parent: Node, name: str, tolerant: bool) -> None:
         node = await self._mounted.tree.find(parent, name)
@@ -195,14 +208,21 @@ class Names:
         check_name(new[1])
         if flags & ~_NOREPLACE:
             raise FsError(errno.EINVAL)
+        for _ in range(_TRIES):
+            if await self._rename(old, new, flags, tolerant):
+                return
+        raise FsError(errno.ESTALE)
+
+    async def _rename(self, old: tuple[Node, str], new: tuple[Node, str], flags: int, tolerant: bool) -> bool:
+        """False: one of the names has another node since we waited for the turns."""
         source = await self._mounted.tree.find(*old)
         target = await self._mounted.tree.find(*new)
         if source is None:
             if tolerant and target is not None:
-                return
+                return True
             raise FsError(errno.ENOENT)
         if target is source:
-            return
+            return True
         self._refuse_gone(new[0])
         if target is not None:
             if flags & _NOREPLACE and not tolerant:
@@ -212,13 +232,15 @@ class Names:
             raise FsError(errno.EINVAL)
         async with AsyncExitStack() as turns:
             await self._take_turns(turns, source, target)
-            if old[0].children.get(old[1]) is not source or new[0].children.get(new[1]) is not target:
-                raise FsError(errno.ESTALE)  # somebody else changed one of the names while we waited
-            await self._move(source, old, target, new, tolerant)
+            is_unchanged = old[0].children.get(old[1]) is source and new[0].children.get(new[1]) is target
+            if is_unchanged:
+                await self._move(source, old, target, new, tolerant)
         for node in (source, target):
             if node is not None and node.id in self._mounted.files:
                 self._mounted.settle(self._mounted.files[node.id])
-        await self._keep_directory(old[0])
+        if is_unchanged:
+            await self._keep_directory(old[0])
+        return is_unchanged
 
     async def _refuse_target(self, source: Node, target: Node) -> None:
         if self._is_directory(source):

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from typing import TypeVar
 
+from paddleflow.domain.errors import Stale
 from paddleflow.pfs.attrs import Attr, Caller, DirectoryItem, Entry, FileRange, Opened, OpenMode, Wish
 from paddleflow.pfs.backstage import Backstage, ObjectVersion
 from paddleflow.pfs.errnos import FsError, errno_of
@@ -19,6 +20,7 @@ from paddleflow.pfs.vfs.attributes import Attributes
 from paddleflow.pfs.vfs.directories import Directories
 from paddleflow.pfs.vfs.mounted import Aside, CachedContent, Mounted, on_the_spot
 from paddleflow.pfs.vfs.names import Names, check_name
+from paddleflow.pfs.vfs.open_retries import OpenRetries
 from paddleflow.pfs.vfs.reading import Reading
 from paddleflow.pfs.vfs.tree import Kernel, Tree
 from paddleflow.pfs.vfs.writing import Writing
@@ -87,11 +89,13 @@ class Vfs:
         self._writing = Writing(self._mounted, self._reading)
         self._attributes = Attributes(self._mounted, self._writing)
         self._names = Names(self._mounted, self._directories, self._reading, self._writing)
+        self._retries = OpenRetries(self._mounted, self._writing, self._open)
         self._tree.inherit()
         self._writing.inherit(is_successor)
 
     async def catch_up(self) -> int:
         """Upload what is closed and not in the store yet; how many files still are not."""
+        self._retries.expire()
         return await self._writing.catch_up()
 
     async def finish(self) -> int:
@@ -126,7 +130,7 @@ class Vfs:
         check_name(name)
         if not above.is_linked and above.parent is not None:
             raise FsError(errno.ESTALE)  # a directory that is gone: what is there now is another
-        node = await self._tree.find(above, name)
+        node = await self._retries.look_up(caller.pid, above, name) or await self._tree.find(above, name)
         if node is not None:
             return self._entry(node)
         ttl = self._tree.negative_ttl(above, name)
@@ -143,7 +147,11 @@ class Vfs:
         made: list[Opened] = []
 
         async def act(tolerant: bool) -> Node:
-            node, opened = await self._names.create((above, name), mode, flags, caller, unique, tolerant)
+            try:
+                node, opened = await self._names.create((above, name), mode, flags, caller, unique, tolerant)
+            except (FsError, Stale) as error:
+                self._retries.expect(error, caller.pid, above, name, flags)
+                raise
             made.append(opened)
             return node
 
@@ -240,10 +248,20 @@ class Vfs:
         unique, is_resent = self.request
         if is_resent and self._was_opened(here, unique):
             return self._opened_before(here, unique)
+        ready = self._retries.take(caller.pid, here, flags, unique)
+        if ready is not None:
+            return ready
+        try:
+            return await self._open(here, flags, unique)
+        except (FsError, Stale) as error:
+            self._retries.expect(error, caller.pid, here.parent, here.name, flags)
+            raise
+
+    async def _open(self, node: Node, flags: int, unique: int | None) -> Opened:
         if flags & os.O_ACCMODE == os.O_RDONLY and not flags & os.O_TRUNC:
-            return await self._reading.open(here, unique)
-        self._changeable(node)
-        return await self._writing.open(here, flags, unique)
+            return await self._reading.open(node, unique)
+        self._changeable(node.id)
+        return await self._writing.open(node, flags, unique)
 
     def not_passed_through(self, node: int, handle: int) -> None:
         here = self._nodes.get(node)
@@ -296,7 +314,8 @@ class Vfs:
     def _entry(self, node: Node) -> Entry:
         node.lookups += 1
         ttl = self._tree.ttl(node)
-        return Entry(node.id, self._mounted.attr(node), ttl, ttl)
+        # A node that a retried open holds may have lost its name meanwhile.
+        return Entry(node.id, self._mounted.attr(node), ttl if node.is_linked else 0.0, ttl)
 
     def _was_opened(self, node: Node, unique: int) -> bool:
         return any(request == unique for request, _ in self._nodes.opens.get(node.id, {}).values())

@@ -47,10 +47,10 @@ class Writing:
 
     # -- opening ----------------------------------------------------------------------------------------------------
 
-    async def open(self, node: Node, flags: int, unique: int) -> Opened:
+    async def open(self, node: Node, flags: int, unique: int | None) -> Opened:
         staged = await self.stage(node, keep=not flags & os.O_TRUNC)
         if flags & os.O_TRUNC:
-            self._cut(staged, 0)
+            self.empty(node)
         return self._mounted.grant(node, _writer(flags), self._reading.through(node), staged.data, unique)
 
     def create(self, node: Node, mode: int | None, caller: Caller, flags: int, unique: int) -> Opened:
@@ -182,6 +182,9 @@ class Writing:
         if staged is None:
             raise FsError(errno.EBADF)
         return staged
+
+    def empty(self, node: Node) -> None:
+        self._cut(self._need_staged(node), 0)
 
     def _cut(self, staged: Staged, size: int) -> None:
         os.ftruncate(staged.descriptor(), size)
@@ -394,7 +397,7 @@ class Writing:
 def _writer(flags: int) -> Handle:
     """Also for a file made and opened for reading: somebody has to hear whether it could be made."""
     may_map = flags & os.O_ACCMODE == os.O_RDWR
-    return Handle(is_writable=True, may_map=may_map, is_noted=True, pattern=Pattern())
+    return Handle(is_writable=True, may_map=may_map, pattern=Pattern())
 
 
 def _ended(_: None, error: BaseException | None) -> None:
