@@ -77,6 +77,7 @@ class VfsDriver:
         self._dentries: dict[tuple[int, str], int] = {}
         self._is_retry = False
         self.caller = CALLER
+        self.before_retry: Callable[[], None] = lambda: None
         self.between_lookup_and_open: Callable[[], None] = lambda: None
 
     # -- the kernel's side of it ------------------------------------------------------------------------------------
@@ -153,6 +154,7 @@ class VfsDriver:
             if error.errno != errno.ESTALE:
                 raise
         self._is_retry = True
+        self.before_retry()
         try:
             return work()
         finally:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from paddleflow.pfs.vfs.mounted import AHEAD
 from tests.pfs.vfs.conftest import MakeBench
 from tests.pfs.vfs.driver import CALLER, Bench, VfsDriver
 
@@ -80,6 +81,51 @@ def test_a_name_replaced_at_each_try(
     intruder.leave()
     assert driver.listdir("") == ["f"]
     assert bench.driver.vfs._mounted.files == {}, "everything is closed"
+
+
+@pytest.mark.parametrize("passthrough", [True, False], ids=["passthrough", "without"])
+@pytest.mark.parametrize("flags", FLAGS)
+@pytest.mark.parametrize("moment", ["before_retry", "between_lookup_and_open"])
+def test_a_front_that_dies_during_a_retry(make_bench: MakeBench, moment: str, flags: int, passthrough: bool) -> None:
+    bench = make_bench("flat", passthrough=passthrough)
+    driver, intruder = bench.driver, Intruder(bench)
+    driver.put("f", VERSIONS[0])
+    happened: list[str] = []
+
+    def die() -> None:
+        bench.crash()
+        intruder.driver.vfs = driver.vfs
+
+    def between() -> None:
+        happened.append("between")
+        if moment == "between_lookup_and_open" and len(happened) == 2:
+            die()
+        intruder.renames_over()
+
+    driver.between_lookup_and_open = between
+    if moment == "before_retry":
+        driver.before_retry = die
+    fd = driver.open("f", flags)
+    assert len(happened) == 2, "the open was tried again"
+    if flags & os.O_ACCMODE != os.O_WRONLY:
+        assert driver.pread(fd, 1 << 20, 0) == VERSIONS[1]
+    if flags & os.O_ACCMODE != os.O_RDONLY:
+        assert driver.pwrite(fd, b"written", 0) == 7
+    driver.close(fd)
+    driver.between_lookup_and_open = driver.before_retry = lambda: None
+    assert driver.get("f") == VERSIONS[2], "what was written went to the file that had the name at the open"
+    assert driver.vfs._mounted.files == {}, "everything is closed"
+    assert not os.path.exists(f"{bench.folder}/state/retries")
+
+
+def test_a_handle_opened_ahead_that_no_retry_knows_of_is_closed_by_the_successor(make_bench: MakeBench) -> None:
+    bench = make_bench("flat")
+    bench.driver.put("f", VERSIONS[0])
+    node = bench.driver.vfs._nodes.get(bench.driver.walk("f")[0])
+    bench.driver.call(lambda: bench.driver.vfs._open(node, os.O_RDWR, AHEAD))
+    bench.crash()
+    assert bench.driver.vfs._mounted.files == {}
+    assert bench.driver.get("f") == VERSIONS[0]
 
 
 def test_what_is_opened_after_a_retry_is_opened_as_usual(make_bench: MakeBench) -> None:

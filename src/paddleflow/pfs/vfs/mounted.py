@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from paddleflow.pfs.attrs import Attr, Opened, OpenMode
 from paddleflow.pfs.backstage import Backstage, Found, ObjectVersion
@@ -29,6 +29,9 @@ from paddleflow.pfs.vfs.tree import Tree
 from paddleflow.pfs.vfs.turns import Turn
 
 T = TypeVar("T")
+
+AHEAD: Final = 0
+"""In place of a request's number: opened by ourselves, for a request that is still to come or for none."""
 
 
 class CachedContent(Protocol):
@@ -148,9 +151,8 @@ class Mounted:
             fresh.known, fresh.known_at = node.known, node.known_at
         return FsError(errno.ESTALE)
 
-    def grant(self, node: Node, handle: Handle, wanted: OpenMode, backing: str, unique: int | None) -> Opened:
-        """Open a node in the way it is open already, or else as wanted. Raises for another node when that cannot be.
-        ``unique`` None: opened ahead of its request, which calls ``note_open``."""
+    def grant(self, node: Node, handle: Handle, wanted: OpenMode, backing: str, unique: int) -> Opened:
+        """Open a node in the way it is open already, or else as wanted. Raises for another node when that cannot be."""
         file = self.file(node)
         version = None if file.staged is not None else node.known.version if node.known is not None else None
         if file.handles:
@@ -171,8 +173,7 @@ class Mounted:
         file.mode, file.backing, file.version = wanted, backing, version
         node.open_version = version
         node.pins += 1
-        if unique is not None:
-            self.note_open(node, number, unique)
+        self.note_open(node, number, unique)
         keep = wanted is OpenMode.CACHED and version is not None and node.seen_version == version.version
         node.seen_version = "" if version is None else version.version
         needs_flush = handle.is_writable
@@ -180,10 +181,12 @@ class Mounted:
 
     def note_open(self, node: Node, number: int, unique: int) -> None:
         """Write a handle into the log, unless a successor can do without: the kernel reads by itself what was passed
-        through."""
+        through. Once more, with another request, when it was opened ahead."""
         file = self.files[node.id]
         assert file.mode is not None
-        if file.staged is not None or file.mode is not OpenMode.PASSTHROUGH:
+        if file.staged is None and file.mode is OpenMode.PASSTHROUGH and unique != AHEAD:
+            self.nodes.closed(node, number)
+        else:
             access = "w" if file.handles[number].is_writable else "r"
             kept = keepsake_of(None if file.staged is not None else node.known)
             self.nodes.opened(node, number, unique, f"{file.mode.name[0]}{access}{kept}")

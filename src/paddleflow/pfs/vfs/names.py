@@ -20,7 +20,7 @@ from paddleflow.pfs.errnos import FsError
 from paddleflow.pfs.nodes import Node
 from paddleflow.pfs.vfs.directories import Directories
 from paddleflow.pfs.vfs.held import chosen_at_birth, owner_to_set
-from paddleflow.pfs.vfs.mounted import Mounted
+from paddleflow.pfs.vfs.mounted import AHEAD, Mounted
 from paddleflow.pfs.vfs.reading import Reading
 from paddleflow.pfs.vfs.writing import Writing
 
@@ -65,7 +65,7 @@ class Names:
         if stat.S_IFMT(mode) not in {0, stat.S_IFREG}:
             raise FsError(errno.EPERM)
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
-        node, opened = await self.create(place, mode, flags, caller, 0, tolerant)
+        node, opened = await self.create(place, mode, flags, caller, AHEAD, tolerant)
         try:
             await self._writing.upload(node)
         finally:

@@ -8,42 +8,55 @@ takes what is ready. The program gets the file that had the name at the LOOKUP, 
 A retry is recognised by its thread, parent and name. It looks the name up twice when the first answer is another node
 than the kernel knew; both times it gets the same node. Whatever else the thread does next, the retry was given up and
 the file is closed again.
+
+All of it is kept in a small file, written anew at each step, because this process may die between any two of them: a
+successor gets the next one, and finds the file that is open ahead among the handles it takes over.
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from paddleflow.domain.errors import PaddleFlowError, Stale
-from paddleflow.pfs.attrs import Opened
+from paddleflow.pfs.attrs import Opened, OpenMode
 from paddleflow.pfs.errnos import FsError, errno_of
 from paddleflow.pfs.later import start
 from paddleflow.pfs.nodes import Node
-from paddleflow.pfs.vfs.mounted import Mounted
+from paddleflow.pfs.vfs.mounted import AHEAD, Mounted
 from paddleflow.pfs.vfs.writing import Writing
 
 _log = logging.getLogger(__name__)
 
 _TRIES: Final = 16
 _LOOKUPS: Final = 2
-_KEPT: Final = 1024
+_KEPT: Final = 128
 """Retries remembered. The kernel retries at once, so only those of threads killed meanwhile pile up."""
 _EXPIRES_AFTER_S: Final = 60.0
 _ONLY_BY_CALL: Final = os.O_CREAT | os.O_EXCL | os.O_NOCTTY
 """Flags of CREATE that OPEN of the same call does not have."""
 
 
-@dataclass(slots=True)
-class _Ready:
-    parent: Node
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What a thread wants to open."""
+
+    parent: int
     name: str
     flags: int
+
+
+@dataclass(slots=True)
+class _Ready:
+    """Open ahead, for the OPEN that is to come."""
+
+    call: _Call
     node: Node
     opened: Opened
     since: float
@@ -52,13 +65,18 @@ class _Ready:
 
 class OpenRetries:
     def __init__(
-        self, mounted: Mounted, writing: Writing, open_node: Callable[[Node, int, int | None], Awaitable[Opened]]
+        self,
+        path: str,
+        mounted: Mounted,
+        writing: Writing,
+        open_node: Callable[[Node, int, int], Awaitable[Opened]],
     ) -> None:
+        self._path = path
         self._mounted = mounted
         self._writing = writing
         self._open_node = open_node
-        self._expected: OrderedDict[int, tuple[int, str, int]] = OrderedDict()
-        """By thread: parent, name and flags of the open that was answered ESTALE."""
+        self._expected: dict[int, _Call] = {}
+        """By thread: the open that was answered ESTALE."""
         self._ready: dict[int, _Ready] = {}
 
     def expect(self, error: Exception, thread: int, parent: Node | None, name: str, flags: int) -> None:
@@ -67,27 +85,31 @@ class OpenRetries:
         if errno_of(error) != errno.ESTALE or not thread or parent is None:
             return
         truncates_for_reading = flags & os.O_TRUNC and flags & os.O_ACCMODE == os.O_RDONLY
-        if not flags & os.O_EXCL and not truncates_for_reading:
-            self._expected[thread] = (parent.id, name, flags & ~_ONLY_BY_CALL)
-            if len(self._expected) > _KEPT:
-                self._expected.popitem(last=False)
+        if flags & os.O_EXCL or truncates_for_reading:
+            return
+        self._expected[thread] = _Call(parent.id, name, flags & ~_ONLY_BY_CALL)
+        if len(self._expected) > _KEPT:
+            del self._expected[next(iter(self._expected))]
+        self._save()
 
     async def look_up(self, thread: int, parent: Node, name: str) -> Node | None:
         """The node to answer a retry's LOOKUP with, open already; None for every other LOOKUP."""
         ready = self._ready.get(thread)
-        if ready is not None and not (ready.parent is parent and ready.name == name and ready.lookups < _LOOKUPS):
+        if ready is not None:
+            if (ready.call.parent, ready.call.name) == (parent.id, name) and ready.lookups < _LOOKUPS:
+                ready.lookups += 1
+                return ready.node
             self._give_up(thread)
-            ready = None
-        expected = self._expected.get(thread)
-        if ready is None and expected is not None and expected[:2] == (parent.id, name):
-            del self._expected[thread]
-            ready = await self._prepare(parent, name, expected[2])
-            if ready is not None:
-                self._give_up(thread)
-                self._ready[thread] = ready
-        if ready is None:
+        call = self._expected.get(thread)
+        if call is None or (call.parent, call.name) != (parent.id, name):
             return None
-        ready.lookups += 1
+        ready = await self._prepare(call, parent)
+        self._expected.pop(thread, None)
+        if ready is None:
+            self._save()
+            return None
+        self._ready[thread] = ready
+        self._save()
         return ready.node
 
     def take(self, thread: int, node: Node, flags: int, unique: int) -> Opened | None:
@@ -95,11 +117,12 @@ class OpenRetries:
         ready = self._ready.get(thread)
         if ready is None:
             return None
-        if ready.node is not node or ready.flags != flags & ~_ONLY_BY_CALL:
+        if ready.node is not node or ready.call.flags != flags & ~_ONLY_BY_CALL:
             self._give_up(thread)
             return None
         del self._ready[thread]
         self._mounted.note_open(node, ready.opened.handle, unique)
+        self._save()
         if flags & os.O_TRUNC:
             self._writing.empty(node)
         return ready.opened
@@ -110,27 +133,84 @@ class OpenRetries:
         for thread in [key for key, ready in self._ready.items() if now - ready.since > _EXPIRES_AFTER_S]:
             self._give_up(thread)
 
-    async def _prepare(self, parent: Node, name: str, flags: int) -> _Ready | None:
+    def inherit(self, is_successor: bool) -> None:
+        """Go on with a predecessor's retries. What it opened ahead and no retry knows of, nobody would ever close."""
+        if not is_successor:
+            self._save()  # threads of an earlier mount mean nothing
+            return
+        self._expected, ready = self._load()
+        claimed = set()
+        for thread, (call, number, handle) in ready.items():
+            node = self._mounted.nodes.find(number)
+            opened = None if node is None else self._reopened(node, handle)
+            if node is not None and opened is not None:
+                claimed.add(handle)
+                self._ready[thread] = _Ready(call, node, opened, self._mounted.tree.clock(), lookups=1)
+        for number, handles in list(self._mounted.nodes.opens.items()):
+            node = self._mounted.nodes.get(number)
+            for handle, (request, _) in list(handles.items()):
+                if request == AHEAD and handle not in claimed:
+                    start(self._writing.release(node, handle), _closed)
+        self._save()
+
+    def _reopened(self, node: Node, handle: int) -> Opened | None:
+        """A predecessor's handle; None when it was not noted, or what the kernel is to read has left the cache."""
+        file = self._mounted.files.get(node.id)
+        if file is None or file.mode is None or handle not in file.handles:
+            return None
+        if file.mode is OpenMode.PASSTHROUGH and not file.backing:
+            cached = None if file.version is None else self._mounted.find(file.version)
+            if cached is None:
+                return None
+            file.backing = cached.path
+            cached.close()
+        return Opened(handle, file.mode, file.backing, False, file.handles[handle].is_writable)
+
+    async def _prepare(self, call: _Call, parent: Node) -> _Ready | None:
         for _ in range(_TRIES):
-            node = await self._mounted.tree.find(parent, name)
+            node = await self._mounted.tree.find(parent, call.name)
             if node is None:
                 return None
             try:
                 # Truncated when OPEN comes: only then has the kernel checked that the caller may.
-                opened = await self._open_node(node, flags & ~os.O_TRUNC, None)
+                opened = await self._open_node(node, call.flags & ~os.O_TRUNC, AHEAD)
             except (FsError, Stale) as error:
                 if errno_of(error) != errno.ESTALE:
                     return None  # OPEN will say so
             except PaddleFlowError:
                 return None
             else:
-                return _Ready(parent, name, flags, node, opened, self._mounted.tree.clock())
+                return _Ready(call, node, opened, self._mounted.tree.clock(), lookups=1)
         return None
 
     def _give_up(self, thread: int) -> None:
-        ready = self._ready.pop(thread, None)
-        if ready is not None:
-            start(self._writing.release(ready.node, ready.opened.handle), _closed)
+        ready = self._ready.pop(thread)
+        start(self._writing.release(ready.node, ready.opened.handle), _closed)
+        self._save()
+
+    def _save(self) -> None:
+        calls = [[thread, it.parent, it.name, it.flags] for thread, it in self._expected.items()]
+        ready = [
+            [thread, it.call.parent, it.call.name, it.call.flags, it.node.id, it.opened.handle]
+            for thread, it in self._ready.items()
+        ]
+        if not calls and not ready:
+            with suppress(FileNotFoundError):
+                os.unlink(self._path)
+            return
+        fresh = f"{self._path}.new"
+        with open(fresh, "w", encoding="ascii") as file:
+            json.dump({"expected": calls, "ready": ready}, file)
+        os.replace(fresh, self._path)
+
+    def _load(self) -> tuple[dict[int, _Call], dict[int, tuple[_Call, int, int]]]:
+        try:
+            with open(self._path, encoding="ascii") as file:
+                kept = json.load(file)
+        except FileNotFoundError:
+            return {}, {}
+        calls = {thread: _Call(*call) for thread, *call in kept["expected"]}
+        return calls, {thread: (_Call(*call), node, handle) for thread, *call, node, handle in kept["ready"]}
 
 
 def _closed(_: None, error: BaseException | None) -> None:

@@ -53,7 +53,7 @@ class Reading:
         self._pressure = 0.0
         """As a worker last told it."""
 
-    async def open(self, node: Node, unique: int | None) -> Opened:
+    async def open(self, node: Node, unique: int) -> Opened:
         """Close-to-open: what the store has now, as far as anybody knew within ``meta_ttl``."""
         for _ in range(_TRIES):
             await self.refresh_for_open(node)

@@ -89,9 +89,10 @@ class Vfs:
         self._writing = Writing(self._mounted, self._reading)
         self._attributes = Attributes(self._mounted, self._writing)
         self._names = Names(self._mounted, self._directories, self._reading, self._writing)
-        self._retries = OpenRetries(self._mounted, self._writing, self._open)
+        self._retries = OpenRetries(f"{state_dir}/retries", self._mounted, self._writing, self._open)
         self._tree.inherit()
         self._writing.inherit(is_successor)
+        self._retries.inherit(is_successor)
 
     async def catch_up(self) -> int:
         """Upload what is closed and not in the store yet; how many files still are not."""
@@ -257,7 +258,7 @@ class Vfs:
             self._retries.expect(error, caller.pid, here.parent, here.name, flags)
             raise
 
-    async def _open(self, node: Node, flags: int, unique: int | None) -> Opened:
+    async def _open(self, node: Node, flags: int, unique: int) -> Opened:
         if flags & os.O_ACCMODE == os.O_RDONLY and not flags & os.O_TRUNC:
             return await self._reading.open(node, unique)
         self._changeable(node.id)

@@ -47,7 +47,7 @@ class Writing:
 
     # -- opening ----------------------------------------------------------------------------------------------------
 
-    async def open(self, node: Node, flags: int, unique: int | None) -> Opened:
+    async def open(self, node: Node, flags: int, unique: int) -> Opened:
         staged = await self.stage(node, keep=not flags & os.O_TRUNC)
         if flags & os.O_TRUNC:
             self.empty(node)
