@@ -78,6 +78,7 @@ class VfsDriver:
         self._is_retry = False
         self.caller = CALLER
         self.before_retry: Callable[[], None] = lambda: None
+        self.between_lookups: Callable[[], None] = lambda: None
         self.between_lookup_and_open: Callable[[], None] = lambda: None
 
     # -- the kernel's side of it ------------------------------------------------------------------------------------
@@ -100,9 +101,12 @@ class VfsDriver:
     def lookup(self, parent: int, name: str) -> tuple[int, Attr]:
         entry = self.call(lambda: self.vfs.lookup(parent, name, self.caller))
         if self._is_retry and entry.node and self._dentries.get((parent, name), entry.node) != entry.node:
-            # This lookup was to confirm the node that the kernel knew. It does not, so the name is looked up anew.
-            self.vfs.forget(entry.node, 1)
-            entry = self.call(lambda: self.vfs.lookup(parent, name, self.caller))
+            # This lookup was to confirm the node that the kernel knew. It does not, so the name is looked up anew:
+            # three times in all when another thread was there first, and its node is not confirmed either.
+            for _ in range(2):
+                self.vfs.forget(entry.node, 1)
+                self.between_lookups()
+                entry = self.call(lambda: self.vfs.lookup(parent, name, self.caller))
         if not entry.node:
             raise OSError(errno.ENOENT, name)
         self._dentries[parent, name] = entry.node

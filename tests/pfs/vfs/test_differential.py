@@ -140,7 +140,6 @@ steps = st.lists(one_step(), min_size=30, max_size=70)
 def test_the_same_as_a_plain_directory(store: str, way: str) -> None:
     @settings(
         max_examples=int(os.environ.get("PADDLEFLOW_VFS_EXAMPLES", "20")),
-        deadline=None,
         suppress_health_check=list(HealthCheck),
     )
     @given(steps)

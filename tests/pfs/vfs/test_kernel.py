@@ -35,7 +35,7 @@ from tests.pfs.operations import (
     tree_of,
 )
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.skipif(bool(why_no_mounts()), reason=why_no_mounts())]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.skipif(bool(why_no_mounts()), reason=why_no_mounts())]
 
 MIB = 1 << 20
 

@@ -157,7 +157,7 @@ def test_the_log_does_not_grow_forever(tmp_path: Path, monkeypatch: pytest.Monke
     assert Nodes(log(tmp_path), is_successor=True).root.children["kept"].id == kept.id
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["add", "move", "detach", "replace", "forget"]), st.integers(0, 9), st.integers(0, 9))

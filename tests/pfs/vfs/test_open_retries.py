@@ -85,7 +85,7 @@ def test_a_name_replaced_at_each_try(
 
 @pytest.mark.parametrize("passthrough", [True, False], ids=["passthrough", "without"])
 @pytest.mark.parametrize("flags", FLAGS)
-@pytest.mark.parametrize("moment", ["before_retry", "between_lookup_and_open"])
+@pytest.mark.parametrize("moment", ["before_retry", "between_lookups", "between_lookup_and_open"])
 def test_a_front_that_dies_during_a_retry(make_bench: MakeBench, moment: str, flags: int, passthrough: bool) -> None:
     bench = make_bench("flat", passthrough=passthrough)
     driver, intruder = bench.driver, Intruder(bench)
@@ -103,8 +103,8 @@ def test_a_front_that_dies_during_a_retry(make_bench: MakeBench, moment: str, fl
         intruder.renames_over()
 
     driver.between_lookup_and_open = between
-    if moment == "before_retry":
-        driver.before_retry = die
+    if moment != "between_lookup_and_open":
+        setattr(driver, moment, die)
     fd = driver.open("f", flags)
     assert len(happened) == 2, "the open was tried again"
     if flags & os.O_ACCMODE != os.O_WRONLY:
@@ -112,7 +112,7 @@ def test_a_front_that_dies_during_a_retry(make_bench: MakeBench, moment: str, fl
     if flags & os.O_ACCMODE != os.O_RDONLY:
         assert driver.pwrite(fd, b"written", 0) == 7
     driver.close(fd)
-    driver.between_lookup_and_open = driver.before_retry = lambda: None
+    driver.between_lookup_and_open = driver.between_lookups = driver.before_retry = lambda: None
     assert driver.get("f") == VERSIONS[2], "what was written went to the file that had the name at the open"
     assert driver.vfs._mounted.files == {}, "everything is closed"
     assert not os.path.exists(f"{bench.folder}/state/retries")

@@ -11,7 +11,7 @@ from paddleflow.wiring.stores import StorePlan
 from tests.objects.servers import start_rclone_s3
 from tests.pfs.mounts import mounted, why_no_mounts
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.skipif(bool(why_no_mounts()), reason=why_no_mounts())]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.skipif(bool(why_no_mounts()), reason=why_no_mounts())]
 
 SCRIPT = """set -e
 mkdir src; for i in 1 2 3 4 5 6 7 8; do echo line $i > src/f$i; done; chmod 755 src/f1
@@ -26,7 +26,7 @@ rm -rf src out copy repo t.tar; ls -A | wc -l
 
 
 def run_script(where: Path) -> str:
-    done = subprocess.run(["sh", "-c", SCRIPT], cwd=where, capture_output=True, text=True, timeout=150, check=False)
+    done = subprocess.run(["sh", "-c", SCRIPT], cwd=where, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

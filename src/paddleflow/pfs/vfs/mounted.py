@@ -215,5 +215,6 @@ class Mounted:
             found: Found | None = found_in(note[2:])
             if found is not None:
                 file.version = node.open_version = found.version
+                node.known = node.known or found
         if file.staged is not None and file.mode is OpenMode.PASSTHROUGH:
             file.backing = file.staged.data

@@ -5,9 +5,9 @@ ESTALE, and the kernel looks the name up again and opens what it finds. It does 
 second time in between would show ESTALE to the program. So the second time LOOKUP opens the file already, and OPEN
 takes what is ready. The program gets the file that had the name at the LOOKUP, which was made during its call.
 
-A retry is recognised by its thread, parent and name. It looks the name up twice when the first answer is another node
-than the kernel knew; both times it gets the same node. Whatever else the thread does next, the retry was given up and
-the file is closed again.
+A retry is recognised by its thread, parent and name. It looks the name up again when the answer is another node than
+the kernel knew, and again when other threads have looked it up meanwhile; it gets the same node each time. Whatever
+else the thread does next, the retry was given up and the file is closed again.
 
 All of it is kept in a small file, written anew at each step, because this process may die between any two of them: a
 successor gets the next one, and finds the file that is open ahead among the handles it takes over.
@@ -35,7 +35,8 @@ from paddleflow.pfs.vfs.writing import Writing
 _log = logging.getLogger(__name__)
 
 _TRIES: Final = 16
-_LOOKUPS: Final = 2
+_LOOKUPS: Final = 16
+"""More than the kernel needs while some threads look up one name; a thread that only looks is not retrying an open."""
 _KEPT: Final = 128
 """Retries remembered. The kernel retries at once, so only those of threads killed meanwhile pile up."""
 _EXPIRES_AFTER_S: Final = 60.0
