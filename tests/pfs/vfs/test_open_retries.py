@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from paddleflow.pfs.attrs import ROOT_NODE
 from paddleflow.pfs.vfs.mounted import AHEAD
 from tests.pfs.vfs.conftest import MakeBench
 from tests.pfs.vfs.driver import CALLER, Bench, VfsDriver
@@ -116,6 +117,27 @@ def test_a_front_that_dies_during_a_retry(make_bench: MakeBench, moment: str, fl
     assert driver.get("f") == VERSIONS[2], "what was written went to the file that had the name at the open"
     assert driver.vfs._mounted.files == {}, "everything is closed"
     assert not os.path.exists(f"{bench.folder}/state/retries")
+
+
+def test_a_name_that_is_absent_for_a_moment_while_a_front_dies(make_bench: MakeBench) -> None:
+    """The retry's LOOKUP found nothing, and its answer never came: the successor is asked again."""
+    bench = make_bench("flat")
+    driver, intruder = bench.driver, Intruder(bench)
+    driver.put("f", VERSIONS[0])
+    driver.between_lookup_and_open = intruder.renames_over
+
+    def look_in_vain_and_die() -> None:
+        intruder.driver.unlink("f")
+        assert driver._find(ROOT_NODE, "f") is None
+        bench.crash()
+        intruder.driver.vfs = driver.vfs
+        intruder.renames_over()
+
+    driver.before_retry = look_in_vain_and_die
+    with driver.reading("f") as fd:
+        driver.between_lookup_and_open = lambda: None
+        assert driver.pread(fd, 1 << 20, 0) == VERSIONS[2]
+    assert driver.vfs._mounted.files == {}
 
 
 def test_a_handle_opened_ahead_that_no_retry_knows_of_is_closed_by_the_successor(make_bench: MakeBench) -> None:

@@ -105,10 +105,9 @@ class OpenRetries:
         if call is None or (call.parent, call.name) != (parent.id, name):
             return None
         ready = await self._prepare(call, parent)
-        self._expected.pop(thread, None)
         if ready is None:
-            self._save()
-            return None
+            return None  # still expected: should this process die before it answers, the successor is asked again
+        self._expected.pop(thread, None)
         self._ready[thread] = ready
         self._save()
         return ready.node
