@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,12 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddleflow.domain.errors import NotFound, Stale, Unavailable
+from paddleflow.pfs import fetch
 from paddleflow.pfs.backstage import ObjectVersion
 from paddleflow.pfs.cache import Cache, Level
 from paddleflow.pfs.fetch import LARGEST_REQUEST, MIB, NOT_CACHED, SMALL, Fetcher, _joined
 from paddleflow.pfs.memory import MemoryPool
-from tests.pfs.cache.kit import PLENTY, data_files, flip, until
+from tests.pfs.cache.kit import PLENTY, data_files, flip
 from tests.pfs.stores import WatchedStore, put
+from tests.waiting import DEADLINE_S, wait_for
 
 CHUNK = 64 * 1024
 LARGE = SMALL + 5 * CHUNK + 17
@@ -108,7 +110,7 @@ def test_a_whole_object_comes_in_parallel_requests(kitchen: Kitchen) -> None:
     together = threading.Barrier(4)
 
     def meet(_: object) -> None:
-        together.wait(30)
+        together.wait(DEADLINE_S)
 
     kitchen.store.before_read = meet
     cached = kitchen.fetcher.ensure(kitchen.store, version, 0, -1)
@@ -123,15 +125,22 @@ def test_many_who_want_it_one_who_brings_it(kitchen: Kitchen, size: int) -> None
 
     def wait(_: object) -> None:
         arrived.set()
-        assert go.wait(30)
+        assert go.wait(DEADLINE_S)
+
+    asking: list[int] = []
+
+    def ask() -> str:
+        asking.append(1)
+        return kitchen.ensure(version, 0, 2 * CHUNK)
 
     kitchen.store.before_read = wait
     with ThreadPoolExecutor(8) as askers:
-        first = askers.submit(kitchen.ensure, version, 0, 2 * CHUNK)
-        assert arrived.wait(30)
-        others = [askers.submit(kitchen.ensure, version, 0, 2 * CHUNK) for _ in range(7)]
+        first = askers.submit(ask)
+        assert arrived.wait(DEADLINE_S)
+        others = [askers.submit(ask) for _ in range(7)]
+        wait_for(lambda: len(asking) == 8)
         go.set()
-        paths = {one.result(30) for one in [first, *others]}
+        paths = {one.result(DEADLINE_S) for one in [first, *others]}
     assert len(paths) == 1 and len(kitchen.store.reads) == 1
     with open(paths.pop(), "rb") as file:
         assert file.read(2 * CHUNK) == content[: 2 * CHUNK]
@@ -144,17 +153,17 @@ def test_who_wants_the_first_part_does_not_wait_for_the_last(kitchen: Kitchen) -
 
     def hold_last(read: tuple[str, int, int]) -> None:
         if read[1]:
-            assert last.wait(30)
+            assert last.wait(DEADLINE_S)
 
     kitchen.store.before_read = hold_last
     with ThreadPoolExecutor(2) as askers:
         window = askers.submit(kitchen.ensure, version, 0, -1)
-        until(lambda: len(kitchen.store.reads) == 3)
+        wait_for(lambda: len(kitchen.store.reads) == 3)
         part = askers.submit(kitchen.ensure, version, CHUNK, CHUNK)
-        assert part.result(30)
+        assert part.result(DEADLINE_S)
         assert not window.done()
         last.set()
-        window.result(30)
+        window.result(DEADLINE_S)
     assert len(kitchen.store.reads) == 3
 
 
@@ -195,18 +204,18 @@ def test_who_waits_hears_of_the_error_too(kitchen: Kitchen) -> None:
 
     def fail(_: object) -> None:
         arrived.set()
-        assert go.wait(30)
+        assert go.wait(DEADLINE_S)
         raise Unavailable("no answer", code="Odd", details={"x": 1})
 
     kitchen.store.before_read = fail
     with ThreadPoolExecutor(2) as askers:
         first = askers.submit(kitchen.ensure, version)
-        assert arrived.wait(30)
+        assert arrived.wait(DEADLINE_S)
         second = askers.submit(kitchen.ensure, version)
         go.set()
         for one in (first, second):
             with pytest.raises(Unavailable) as caught:
-                one.result(30)
+                one.result(DEADLINE_S)
             assert caught.value.code == "Odd" and caught.value.details == {"x": 1}
 
 
@@ -249,6 +258,39 @@ def test_another_version_in_the_store(kitchen: Kitchen) -> None:
         kitchen.fetcher.ensure(kitchen.store, old, 3 * CHUNK, CHUNK)
     assert kitchen.ensure(old, 0, CHUNK), "what was fetched of the old one is still there"
     assert Path(kitchen.ensure(new)).read_bytes() == content
+
+
+def test_many_who_want_a_version_that_is_gone_all_hear_so(kitchen: Kitchen, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One asks the store while all others wait for it, then the next one: more of them than turns that one waits."""
+    version, _ = kitchen.put("f", 100)
+    put(kitchen.store, "f", b"another")
+    left = set(range(12))
+    reading: set[int] = set()
+    waiting_for: dict[int, Future[None]] = {}
+    real = fetch._wait_for
+
+    def noted(others: list[Future[None]]) -> None:
+        waiting_for[threading.get_ident()] = others[0]
+        real(others)
+
+    def ask(number: int) -> str:
+        try:
+            return str(kitchen.fetcher.ensure(kitchen.store, version, 0, -1))
+        except Stale:
+            return "gone"
+        finally:
+            reading.discard(threading.get_ident())
+            left.discard(number)
+
+    def read_when_all_others_wait(_: object) -> None:
+        reading.add(threading.get_ident())
+        (claim,) = kitchen.fetcher._claims.values() or [None]
+        wait_for(lambda: list(waiting_for.values()).count(claim) + len(reading) >= len(left))
+
+    monkeypatch.setattr(fetch, "_wait_for", noted)
+    kitchen.store.before_read = read_when_all_others_wait
+    with ThreadPoolExecutor(12) as askers:
+        assert set(askers.map(ask, sorted(left))) == {"gone"}
 
 
 def test_a_full_cache_is_no_error(tmp_path: Path) -> None:
@@ -359,7 +401,7 @@ def test_runs_are_joined_up_to_a_request(pieces: list[tuple[int, int]], largest:
     assert all(size <= largest for _, size in joined)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.integers(0, LARGE), st.integers(0, 20 * CHUNK)), min_size=1, max_size=8))
 def test_any_ranges_give_the_right_bytes(
     tmp_path_factory: pytest.TempPathFactory, ranges: list[tuple[int, int]]

@@ -80,7 +80,8 @@ class Fetcher:
             _wait_for(others)
             if cached := self._whole(version):
                 return cached  # without a claim: the many who waited do not wait for each other as well
-        return NOT_CACHED
+        # Whoever had a claim failed. Why is for the store to say: who is told "not cached" believes it has the version.
+        return self._bring_small(store, version)
 
     def _whole(self, version: ObjectVersion) -> Cached | None:
         found = self._cache.find(version)

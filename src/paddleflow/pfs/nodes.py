@@ -16,6 +16,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Final
 
@@ -191,6 +192,16 @@ class Nodes:
         node.lookups = max(node.lookups - count, 0)
         node.is_inherited = False
         self.drop_if_unused(node)
+
+    @contextmanager
+    def pinned(self, node: Node) -> Iterator[None]:
+        """Keep a node that the kernel need not know, while something is done with it that waits."""
+        node.pins += 1
+        try:
+            yield
+        finally:
+            node.pins -= 1
+            self.drop_if_unused(node)
 
     def drop_if_unused(self, node: Node) -> None:
         """Nobody holds it: not the kernel, not we, not a node below it. Then perhaps its parent goes as well."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from paddleflow.pfs.attrs import ROOT_NODE, Wish
+from paddleflow.pfs.errnos import FsError
 from tests.pfs.vfs.conftest import MakeBench
 from tests.pfs.vfs.driver import CALLER, Bench
 from tests.pfs.vfs.slow import Running, SlowBackstage
@@ -240,6 +242,29 @@ def test_two_syncs_upload_one_after_the_other(slowly: Slowly) -> None:
     flushing.result()
     second.result()
     assert slow.asked == [], "there was nothing left to upload"
+
+
+@pytest.mark.parametrize("how", ["create", "retry"])
+def test_a_node_is_kept_while_it_is_opened_for_a_kernel_that_does_not_know_it(slowly: Slowly, how: str) -> None:
+    """Another thread looks it up and forgets it meanwhile."""
+    bench, slow = slowly
+    vfs = bench.driver.vfs
+    bench.driver.put("f", b"content")
+    bench.cache.evict("0123456789abcdef", "")
+    bench.driver.forget_all()
+    slow.slow = {"fetch"}
+    if how == "retry":
+        vfs._retries.expect(FsError(errno.ESTALE), CALLER.pid, vfs._nodes.root, "f", os.O_RDONLY)
+        opening = lookup(bench, "f")
+    else:
+        opening = Running(vfs.create(ROOT_NODE, "f", 0o644, os.O_RDONLY, CALLER))
+    assert not opening.is_done
+    other = Running(vfs.lookup(ROOT_NODE, "f", replace(CALLER, pid=CALLER.pid + 1)))
+    vfs.forget(other.result().node, 1)
+    slow.answer_all()
+    entry = opening.result() if how == "retry" else opening.result()[0]
+    assert entry.node == other.result().node
+    assert vfs._nodes.get(entry.node).pins == 1, "open"
 
 
 def test_opening_for_writing_twice_copies_once(slowly: Slowly) -> None:

@@ -160,15 +160,26 @@ def _log_in(transport: paramiko.Transport, login: Login, trust: Trust, limits: S
     _state_preferences(transport, login, trust)
     transport.start_client(timeout=limits.connect_s)
     _check_host_key(transport.get_remote_server_key(), login, trust)
-    if login.private_key:
-        transport.auth_publickey(login.user, _parse_private_key(login.private_key))
-    else:
-        transport.auth_password(login.user, login.password)
+    _authenticate(transport, login)
     transport.set_keepalive(limits.keepalive_s)
     channel = transport.open_session(timeout=limits.connect_s)
     channel.settimeout(limits.stall_s)
     channel.invoke_subsystem("sftp")
     return Connection(transport, SftpSession(_as_channel(channel)))
+
+
+def _authenticate(transport: paramiko.Transport, login: Login) -> None:
+    """The library calls it a failed authentication too when the connection ends, or stays silent for too long, before
+    the server has said anything. Only a refusal takes the user's name back."""
+    try:
+        if login.private_key:
+            transport.auth_publickey(login.user, _parse_private_key(login.private_key))
+        else:
+            transport.auth_password(login.user, login.password)
+    except paramiko.AuthenticationException as error:
+        if transport.auth_handler.get_username() is None:
+            raise
+        raise paramiko.SSHException(*error.args) from error
 
 
 def _as_channel(channel: paramiko.Channel) -> Channel:

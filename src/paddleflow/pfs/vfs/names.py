@@ -47,9 +47,10 @@ class Names:
         if child is not None:
             if flags & os.O_EXCL and not (tolerant and self._is_unsaved(child)):
                 raise FsError(errno.EEXIST)
-            if flags & (os.O_TRUNC | os.O_ACCMODE):
-                return child, await self._writing.open(child, flags, unique)
-            return child, await self._reading.open(child, unique)
+            with self._mounted.nodes.pinned(child):
+                if flags & (os.O_TRUNC | os.O_ACCMODE):
+                    return child, await self._writing.open(child, flags, unique)
+                return child, await self._reading.open(child, unique)
         self._refuse_gone(parent)
         traits = await self._mounted.tree.traits(parent)
         if name in parent.children:

@@ -173,7 +173,8 @@ class OpenRetries:
                 return None
             try:
                 # Truncated when OPEN comes: only then has the kernel checked that the caller may.
-                opened = await self._open_node(node, call.flags & ~os.O_TRUNC, AHEAD)
+                with self._mounted.nodes.pinned(node):
+                    opened = await self._open_node(node, call.flags & ~os.O_TRUNC, AHEAD)
             except (FsError, Stale) as error:
                 if errno_of(error) != errno.ESTALE:
                     return None  # OPEN will say so
