@@ -7,16 +7,21 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-frameworks test-airflow test-hdfs test-survival check format bench bench-short bench-fs bench-fs-short setup setup-demo setup-postgres setup-slurm setup-peers setup-airflow clean
+.PHONY: help demo test smoke nightly stress test-random test-long test-frameworks test-mpi test-airflow test-hdfs test-survival check format bench bench-short bench-fs bench-fs-short setup setup-demo setup-postgres setup-slurm setup-peers setup-airflow clean
 
 help:
 	@echo 'make demo         three teams share eight simulated GPUs; then a bucket is a directory that survives kill -9'
 	@echo 'make test         the whole test suite'
+	@echo 'make smoke        a minute with the product as a new user meets it'
+	@echo 'make nightly      all that takes longer, with a table at the end; each part is a target of its own:'
+	@echo 'make test-random  the whole test suite with other examples of hypothesis (SEED=... for the same again)'
 	@echo 'make test-long    a million random histories of the scheduler, some hours (HISTORIES=100000: some minutes)'
 	@echo 'make test-frameworks  real PyTorch, Paddle, MPI, Ray, Spark jobs; installs them first, gigabytes'
+	@echo 'make test-mpi     real MPI jobs only'
 	@echo 'make test-airflow exported pipelines in a real Airflow, against the schema of Argo; installs Airflow first'
 	@echo 'make test-hdfs    HDFS against a real Hadoop; fetches it from Maven Central first'
 	@echo 'make test-survival  a mount whose daemon is killed a hundred times (KILLS=1000: more)'
+	@echo 'make stress       tests beside busy loops (PART=tests/pfs ROUNDS=10 LOOPS=2)'
 	@echo 'make check        lint, formatting, types, import contracts'
 	@echo 'make format       let ruff fix what it can'
 	@echo 'make bench        every figure beside a peer, some minutes (bench-short: about one); TRACE=philly.csv for more'
@@ -29,6 +34,24 @@ demo: setup-demo
 test: setup setup-postgres setup-storage
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
+smoke: setup
+	$(BIN)/python -m pytest tests/smoke
+
+nightly:
+	@.ci/nightly
+
+# What starts a process or a mount, and so meets a machine that is busy with something else.
+PART ?= tests/agents tests/cli tests/contracts tests/e2e tests/files tests/http tests/objects tests/pfs tests/sdk tests/sql
+ROUNDS ?= 10
+LOOPS ?= 2
+stress: setup setup-postgres setup-storage
+	@.ci/stress $(ROUNDS) $(LOOPS) $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile $(PART)
+
+SEED := $(or $(SEED),$(shell date +%s))
+test-random: setup setup-postgres setup-storage
+	@echo 'hypothesis draws from seed $(SEED)'
+	PADDLEFLOW_HYPOTHESIS_SEED=$(SEED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --hypothesis-seed=$(SEED)
+
 HISTORIES ?= 1000000
 test-long: setup
 	PADDLEFLOW_HISTORIES=$(HISTORIES) $(BIN)/python -m pytest -n $(WORKERS) tests/properties/test_scheduling.py
@@ -36,6 +59,10 @@ test-long: setup
 test-frameworks: setup
 	PYTHON=$(PYTHON) tests/frameworks/install.sh
 	PADDLEFLOW_TEST_FRAMEWORKS=1 $(BIN)/python -m pytest -v tests/frameworks
+
+test-mpi: setup
+	PYTHON=$(PYTHON) tests/frameworks/install.sh mpi4py
+	PADDLEFLOW_TEST_FRAMEWORKS=1 $(BIN)/python -m pytest -v tests/frameworks -k mpi
 
 test-airflow: setup setup-airflow
 	PADDLEFLOW_AIRFLOW_PYTHON=$(CURDIR)/.venv-airflow/bin/python $(BIN)/python -m pytest -v tests/exports
@@ -119,4 +146,4 @@ setup-airflow: | $(BIN)/python
 	@$(PYTHON) tests/exports/make_airflow.py .venv-airflow >/dev/null
 
 clean:
-	rm -rf $(VENV) .venv-airflow .venv-peers .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache bench/results build dist
+	rm -rf $(VENV) .venv-airflow .venv-peers .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .make bench/results build dist

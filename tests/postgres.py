@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -20,8 +19,7 @@ from types import TracebackType
 import psycopg
 import pytest
 
-START_DEADLINE_S = 60.0
-STOP_DEADLINE_S = 30.0
+from tests.waiting import DEADLINE_S, wait_for
 
 
 class PostgresMissing(Exception):
@@ -94,25 +92,23 @@ class PostgresServer:
         command: list[str | Path] = [self._binaries / "postgres", "-D", self._data]
         for name, value in settings.items():
             command += ["-c", f"{name}={value}"]
-        with (self._directory / "log").open("wb") as log:
-            self._process = subprocess.Popen(command, user=self._user, cwd="/", stdout=log, stderr=log)
-        deadline = time.monotonic() + START_DEADLINE_S
-        while True:
-            try:
-                psycopg.connect(self._conninfo).close()
-                return
-            except psycopg.OperationalError as error:
-                ended = self._process.poll() is not None
-                if ended or time.monotonic() > deadline:
-                    log_text = (self._directory / "log").read_text(errors="replace")
-                    raise AssertionError(f"PostgreSQL did not start: {log_text}") from error
-                time.sleep(0.05)
+        log_file = self._directory / "log"
+        with log_file.open("wb") as log:
+            process = self._process = subprocess.Popen(command, user=self._user, cwd="/", stdout=log, stderr=log)
+
+        def answers() -> bool:
+            if process.poll() is not None:
+                pytest.fail(f"PostgreSQL did not start: {log_file.read_text(errors='replace')}")
+            psycopg.connect(self._conninfo).close()
+            return True
+
+        wait_for(answers, "PostgreSQL's start")
 
     def _stop(self) -> None:
         """At once, by the process id we started: nothing in it is worth keeping."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGQUIT)
-            self._process.wait(STOP_DEADLINE_S)
+            self._process.wait(DEADLINE_S)
         shutil.rmtree(self._directory, ignore_errors=True)
 
     @property

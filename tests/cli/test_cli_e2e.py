@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from paddleflow import Client
+from tests.e2e.servers import RUN_DEADLINE_S, Server
+from tests.ports import reserve_port
+from tests.programs import started
+from tests.waiting import DEADLINE_S
 
-DEADLINE_S = 30.0
+pytestmark = pytest.mark.timeout(600)
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Shell:
 
     def __call__(self, *words: str) -> Ended:
         done = subprocess.run(
-            self.words(*words), cwd=self.cwd, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+            self.words(*words), cwd=self.cwd, capture_output=True, text=True, timeout=RUN_DEADLINE_S, check=False
         )
         return Ended(code=done.returncode, out=done.stdout, err=done.stderr)
 
@@ -53,20 +55,6 @@ class Shell:
         return found
 
 
-def _wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def _config(path: Path, port: int, user: str = "root", password: str = "paddleflow") -> Path:
     path.write_text(
         f"[user]\nname = {user}\npassword = {password}\n"
@@ -77,23 +65,12 @@ def _config(path: Path, port: int, user: str = "root", password: str = "paddlefl
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    state = tmp_path_factory.mktemp("state")
-    chosen = _free_port()
-    words = [sys.executable, "-m", "paddleflow", "serve", "--port", str(chosen), "--state-dir", str(state)]
-    with (state / "server.out").open("wb") as output:
-        process = subprocess.Popen(words, stdout=output, stderr=subprocess.STDOUT)
-        try:
-
-            def answers() -> bool:
-                assert process.poll() is None, (state / "server.out").read_text()
-                with socket.socket() as probe:
-                    return probe.connect_ex(("127.0.0.1", chosen)) == 0
-
-            _wait_until(answers)
-            yield chosen
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(DEADLINE_S)
+    server = Server(tmp_path_factory.mktemp("server") / "state").wait_ready()
+    try:
+        yield server.port
+        server.end_jobs()
+    finally:
+        server.stop()
 
 
 @pytest.fixture
@@ -263,9 +240,7 @@ def test_stop_and_update(shell: Shell) -> None:
 
 def test_ctrl_c_leaves_the_job_running(shell: Shell) -> None:
     words = shell.words("job", "submit", "--watch", "--", "sh", "-c", "echo up; exec sleep 600")
-    with subprocess.Popen(
-        words, cwd=shell.cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
-    ) as watching:
+    with started(words, cwd=shell.cwd) as watching:
         assert watching.stdout is not None
         assert watching.stderr is not None
         job_id = watching.stdout.readline().strip()
@@ -303,7 +278,7 @@ def test_card_time(shell: Shell) -> None:
 
 
 def test_no_server_is_exit_code_3(tmp_path: Path) -> None:
-    nobody = Shell(config=_config(tmp_path / "c.ini", _free_port()), cwd=tmp_path)
+    nobody = Shell(config=_config(tmp_path / "c.ini", reserve_port()), cwd=tmp_path)
     ended = nobody("queue", "list")
     assert (ended.code, ended.out) == (3, "")
     assert ended.err.startswith("error: cannot reach")

@@ -9,8 +9,9 @@ import re
 import signal
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -21,13 +22,15 @@ import pytest
 
 from paddleflow import Client
 from paddleflow.files.spec import PaddleFlowFileSystem
-from tests.e2e.servers import Server, eventually
+from tests.e2e.servers import Server
+from tests.objects.proxy import FaultProxy, First
 from tests.objects.servers import S3Server, start_rclone_s3
+from tests.programs import started
+from tests.waiting import DEADLINE_S, wait_for
 
-DEADLINE_S = 60.0
 MIB = 1 << 20
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
 
 @dataclass
@@ -50,15 +53,8 @@ class Shell:
         self.env.pop("XDG_CACHE_HOME", None)
         self.env["XDG_STATE_HOME"] = str(self.state)
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "paddleflow", *words],
-            cwd=self.home,
-            env=self.env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def start(self, *words: str) -> AbstractContextManager[subprocess.Popen[str]]:
+        return started([sys.executable, "-m", "paddleflow", *words], cwd=self.home, env=self.env)
 
     def __call__(self, *words: str) -> tuple[int, str, str]:
         done = subprocess.run(
@@ -119,8 +115,13 @@ def local(shell: Shell, tmp_path: Path, name: str) -> str:
 
 @pytest.fixture
 def bucket(shell: Shell, s3: S3Server, tmp_path: Path, name: str) -> str:
+    return on_s3(shell, s3, tmp_path, name)
+
+
+def on_s3(shell: Shell, s3: S3Server, tmp_path: Path, name: str, **more: str) -> str:
+    """A filesystem in the bucket, where nobody else's is."""
     keys = tmp_path / "keys.json"
-    properties = s3.properties("bucket")
+    properties = s3.properties("bucket", **more)
     del properties["bucket"]
     keys.write_text(json.dumps(properties))
     shell.ok("fs", "create", f"{name}s3", f"s3://bucket/{name}", "--properties", str(keys))
@@ -169,20 +170,48 @@ def test_files_without_a_mount(shell: Shell, kind: str, request: pytest.FixtureR
     shell.ok("fs", "delete", fs)
 
 
-def test_ctrl_c_in_a_copy_leaves_no_half_file(shell: Shell, bucket: str) -> None:
-    big = shell.home / "big"
-    with big.open("wb") as file:
+class OnePart(FaultProxy):
+    """Of an object named ``big`` it gives one part, and keeps the others back until it is told to go on."""
+
+    def __init__(self, upstream_port: int) -> None:
+        super().__init__(upstream_port)
+        self.go_on = threading.Event()
+        self.plan("GET", *[First(self._keep_back)] * 1000)
+
+    def _keep_back(self) -> None:
+        if sum(method == "GET" and target.endswith("/big") for method, target in self.seen) > 1:
+            self.go_on.wait()
+
+    def close(self) -> None:
+        self.go_on.set()
+        super().close()
+
+
+@pytest.fixture
+def slow_s3(s3: S3Server) -> Iterator[OnePart]:
+    proxy = OnePart(s3.port)
+    yield proxy
+    proxy.close()
+
+
+def test_ctrl_c_in_a_copy_leaves_no_half_file(
+    shell: Shell, s3: S3Server, slow_s3: OnePart, tmp_path: Path, name: str
+) -> None:
+    bucket = on_s3(shell, s3, tmp_path, name, endpoint=slow_s3.endpoint)
+    with (shell.home / "big").open("wb") as file:
         file.truncate(150 * MIB)
     shell.ok("fs", "cp", "big", f"{bucket}:/big")
     shell.ok("fs", "evict", bucket)
-    (shell.home / "down").mkdir()
-    process = shell.start("fs", "cp", f"{bucket}:/big", "down/")
-    eventually(lambda: process.poll() is not None or any((shell.home / "down").iterdir()), "the copy began")
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 130, out + err
+    down = shell.home / "down"
+    down.mkdir()
+    with shell.start("fs", "cp", f"{bucket}:/big", "down/") as copy:
+        wait_for(lambda: copy.poll() is not None or any(down.iterdir()), "the copy began")
+        copy.send_signal(signal.SIGINT)
+        slow_s3.go_on.set()
+        out, err = copy.communicate(timeout=DEADLINE_S)
+    assert copy.returncode == 130, out + err
     assert "Traceback" not in err
-    left = [(path.name, path.stat().st_size) for path in (shell.home / "down").iterdir()]
+    left = [(path.name, path.stat().st_size) for path in down.iterdir()]
     assert left in ([], [("big", 150 * MIB)]), "nothing, or all of it if it was done just then"
 
 
@@ -305,18 +334,15 @@ def test_a_mount(shell: Shell, bucket: str, mountpoint: Path) -> None:
 
 
 def test_a_mount_in_the_foreground(shell: Shell, local: str, mountpoint: Path) -> None:
-    process = shell.start("fs", "mount", local, str(mountpoint), "--foreground", "-o", "ro")
-    assert process.stdout is not None
-    deadline = time.monotonic() + DEADLINE_S
-    while process.stdout.readline() != "mount success\n":
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-    assert os.path.ismount(mountpoint)
-    process.terminate()
-    out, err = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 0, err
-    assert out == "umount success\n"
-    assert not os.path.ismount(mountpoint)
+    with shell.start("fs", "mount", local, str(mountpoint), "--foreground", "-o", "ro") as process:
+        assert process.stdout is not None
+        assert "mount success\n" in process.stdout, "it says so before it ends"
+        assert os.path.ismount(mountpoint)
+        process.terminate()
+        out, err = process.communicate(timeout=DEADLINE_S)
+        assert process.returncode == 0, err
+        assert out == "umount success\n"
+        assert not os.path.ismount(mountpoint)
 
 
 def test_bad_mounts_say_why(shell: Shell, local: str, tmp_path: Path) -> None:

@@ -7,13 +7,17 @@ import os
 import pty
 import re
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from paddleflow import Client
-from tests.cli.test_cli_e2e import DEADLINE_S, Shell, _wait_until, port, shell
+from tests.cli.test_cli_e2e import Shell, port, shell
+from tests.e2e.servers import RUN_DEADLINE_S
+from tests.programs import started
+from tests.waiting import DEADLINE_S, wait_for
+
+pytestmark = pytest.mark.timeout(600)
 
 __all__ = ["port", "shell"]
 
@@ -149,7 +153,7 @@ def test_stop(shell: Shell, file: Path, tmp_path: Path, port: int) -> None:
             if any(step.status == "running" for step in run.runtime.get("train", [])):
                 break
         assert shell.ok("run", "stop", ident) == f"runid[{ident}] stop success\n"
-        _, run = client.wait_run(ident, timeout=DEADLINE_S)
+        _, run = client.wait_run(ident, timeout=RUN_DEADLINE_S)
     assert run.status == "terminated"
     assert run.post_process["notify"].status == "succeeded"
     assert shell("run", "stop", ident).code == 1
@@ -159,16 +163,14 @@ def test_ctrl_c_leaves_the_run_running(shell: Shell, file: Path, tmp_path: Path)
     file.write_text(PIPELINE.replace("echo training;", "sleep 600;").replace("cat {{note}}", "true"))
     ident = created(shell.ok("run", "create", "-f", fs_of(tmp_path), "-yr", str(file)))
     seen = ""
-    watching = subprocess.Popen(
-        shell.words("run", "watch", ident), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert watching.stdout is not None
-    for line in watching.stdout:
-        seen += line
-        if line.startswith("train running"):
-            break
-    watching.send_signal(signal.SIGINT)
-    _, err = watching.communicate(timeout=DEADLINE_S)
+    with started(shell.words("run", "watch", ident)) as watching:
+        assert watching.stdout is not None
+        for line in watching.stdout:
+            seen += line
+            if line.startswith("train running"):
+                break
+        watching.send_signal(signal.SIGINT)
+        _, err = watching.communicate(timeout=DEADLINE_S)
     assert (watching.returncode, "keeps running" in err) == (130, True), (seen, err)
     assert shell.json("run", "list", "-r", ident)[0]["status"] == "running"
     shell.ok("run", "stop", ident, "-f")
@@ -176,19 +178,20 @@ def test_ctrl_c_leaves_the_run_running(shell: Shell, file: Path, tmp_path: Path)
 
 def test_the_drawing_in_a_terminal(shell: Shell, file: Path, tmp_path: Path) -> None:
     words = shell.words("run", "create", "-f", fs_of(tmp_path), "-yr", str(file), "--watch")
-    child, terminal = pty.fork()
-    if child == 0:
-        os.environ["TERM"] = "xterm-256color"
-        os.execv(words[0], words)
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "TERM": "xterm-256color"}
     seen = b""
-    try:
-        while chunk := os.read(terminal, 65536):
-            seen += chunk
-    except OSError:
-        pass  # how Linux says that the other end of a terminal is closed
-    _, status = os.waitpid(child, 0)
+    with started(words, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as watching:
+        os.close(theirs)
+        try:
+            while chunk := os.read(ours, 65536):
+                seen += chunk
+        except OSError:
+            pass  # how Linux says that the other end of a terminal is closed
+        watching.wait(RUN_DEADLINE_S)
+    os.close(ours)
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
-    assert os.waitstatus_to_exitcode(status) == 0, text
+    assert watching.returncode == 0, text
     assert "✔ many" in text
     assert "3/3" in text
     assert "✔ notify" in text
@@ -231,7 +234,7 @@ def test_pipelines_and_schedules(shell: Shell, file: Path, tmp_path: Path) -> No
         assert isinstance(runs, list)
         return any(row["status"] == "succeeded" for row in runs)
 
-    _wait_until(has_run)
+    wait_for(has_run, "a run of the schedule", deadline_s=RUN_DEADLINE_S)
     assert shell("pipeline", "delete", ident).code == 1, "a schedule uses it"
     options = shell.json("schedule", "list", "-p", ident)[0]["options"]
     assert options == {"catchup": False, "expireInterval": 0, "concurrency": 1, "concurrencyPolicy": "skip"}

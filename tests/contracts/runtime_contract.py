@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import abc
 import threading
-import time
-from collections.abc import Callable
-from typing import TypeVar
 
 import pytest
 
@@ -17,8 +14,8 @@ from paddleflow.domain.errors import Conflict, Invalid, NotFound
 from paddleflow.domain.ids import JobId, NodeName, TaskId, task_id
 from paddleflow.domain.jobs import TaskLaunch, TaskReport, TaskStatus, Usage
 from paddleflow.ports.runtime import LogChunk, Runtime
+from tests.waiting import DEADLINE_S, wait_for
 
-DEADLINE_S = 30.0
 ENDED = (TaskStatus.SUCCEEDED, TaskStatus.FAILED)
 JOB = JobId("job-0123456789abcdef")
 TASK = task_id(JOB, "worker", 0)
@@ -50,29 +47,21 @@ class RuntimeRig(abc.ABC):
         """Generation and task ids as a running task reads them now; None: nothing is published."""
 
 
-Answer = TypeVar("Answer")
-
-
-def wait_until(look: Callable[[], Answer | None]) -> Answer:
-    """Ask again and again until there is an answer."""
-    deadline = time.monotonic() + DEADLINE_S
-    while True:
-        answer = look()
-        if answer:
-            return answer
-        if time.monotonic() > deadline:
-            raise AssertionError("what was waited for did not happen")
-        time.sleep(0.005)
-
-
-def wait_for(runtime: Runtime, task: TaskId, *statuses: TaskStatus) -> TaskReport:
+def told(runtime: Runtime, task: TaskId, *statuses: TaskStatus) -> TaskReport:
     """Follow the reports, from a survey on, until the task has one of the statuses."""
     latest = {report.task_id: report for report in runtime.survey()}
-    deadline = time.monotonic() + DEADLINE_S
     while task not in latest or latest[task].status not in statuses:
-        assert time.monotonic() < deadline, f"{task} is {latest.get(task)}, not {statuses}"
-        latest |= {report.task_id: report for report in runtime.wait_reports(1)}
+        reports = runtime.wait_reports(DEADLINE_S)
+        assert reports, f"{task} is {latest.get(task)}, not {statuses}, and nothing more was told"
+        latest |= {report.task_id: report for report in reports}
     return latest[task]
+
+
+def end_all(runtime: Runtime) -> None:
+    """Whatever a test has left running."""
+    for report in runtime.survey():
+        runtime.stop(report.job_id, [report.task_id], grace_s=0)
+    wait_for(lambda: all(report.status in ENDED for report in runtime.survey()), "the end of all tasks")
 
 
 class RuntimeContract(abc.ABC):
@@ -80,7 +69,7 @@ class RuntimeContract(abc.ABC):
 
     def start(self, rig: RuntimeRig, task: TaskId = TASK, job: JobId = JOB) -> TaskReport:
         rig.runtime.launch(rig.make_launch(job, task))
-        return wait_for(rig.runtime, task, TaskStatus.RUNNING)
+        return told(rig.runtime, task, TaskStatus.RUNNING)
 
     def test_a_launched_task_runs_and_its_start_is_told(self, rig: RuntimeRig) -> None:
         report = self.start(rig)
@@ -94,7 +83,7 @@ class RuntimeContract(abc.ABC):
     def test_the_exit_code_decides(self, rig: RuntimeRig, exit_code: int, status: TaskStatus) -> None:
         self.start(rig)
         rig.end(TASK, exit_code)
-        report = wait_for(rig.runtime, TASK, *ENDED)
+        report = told(rig.runtime, TASK, *ENDED)
         assert (report.status, report.exit_code, report.signal) == (status, exit_code, None)
         assert report.message == f"exit code {exit_code}"
         assert report.started_at is not None and report.finished_at is not None
@@ -104,7 +93,7 @@ class RuntimeContract(abc.ABC):
         self.start(rig)
         rig.runtime.launch(rig.make_launch(JOB, TASK))
         rig.end(TASK, 0)
-        wait_for(rig.runtime, TASK, *ENDED)
+        told(rig.runtime, TASK, *ENDED)
         rig.runtime.launch(rig.make_launch(JOB, TASK))
         assert [r.status for r in rig.runtime.survey()] == [TaskStatus.SUCCEEDED]
         assert rig.times_started(TASK) == 1
@@ -112,7 +101,7 @@ class RuntimeContract(abc.ABC):
     def test_launching_again_after_the_end_was_acknowledged_is_nothing(self, rig: RuntimeRig) -> None:
         self.start(rig)
         rig.end(TASK, 0)
-        wait_for(rig.runtime, TASK, *ENDED)
+        told(rig.runtime, TASK, *ENDED)
         rig.runtime.acknowledge(TASK)
         rig.runtime.launch(rig.make_launch(JOB, TASK))
         assert rig.runtime.survey() == []
@@ -124,15 +113,15 @@ class RuntimeContract(abc.ABC):
             thread.start()
         for thread in threads:
             thread.join()
-        wait_for(rig.runtime, TASK, TaskStatus.RUNNING)
+        told(rig.runtime, TASK, TaskStatus.RUNNING)
         rig.end(TASK, 0)
-        wait_for(rig.runtime, TASK, *ENDED)
+        told(rig.runtime, TASK, *ENDED)
         assert rig.times_started(TASK) == 1
 
     def test_a_stopped_task_has_failed_by_request(self, rig: RuntimeRig) -> None:
         self.start(rig)
         rig.runtime.stop(JOB, [TASK], grace_s=10)
-        report = wait_for(rig.runtime, TASK, *ENDED)
+        report = told(rig.runtime, TASK, *ENDED)
         assert report.status is TaskStatus.FAILED
         assert report.message.startswith("stopped by request")
         assert report.finished_at is not None
@@ -140,14 +129,14 @@ class RuntimeContract(abc.ABC):
     def test_stopping_again_and_stopping_an_ended_task_change_nothing(self, rig: RuntimeRig) -> None:
         self.start(rig)
         rig.end(TASK, 0)
-        before = wait_for(rig.runtime, TASK, *ENDED)
+        before = told(rig.runtime, TASK, *ENDED)
         rig.runtime.stop(JOB, [TASK, TASK], grace_s=0)
         rig.runtime.stop(JOB, [TASK], grace_s=0)
         assert rig.runtime.survey() == [before]
 
     def test_a_task_stopped_before_its_launch_never_runs_and_has_ended(self, rig: RuntimeRig) -> None:
         rig.runtime.stop(JOB, [TASK], grace_s=10)
-        report = wait_for(rig.runtime, TASK, *ENDED)
+        report = told(rig.runtime, TASK, *ENDED)
         assert report.status is TaskStatus.FAILED
         assert report.started_at is None and report.finished_at is not None
         rig.runtime.launch(rig.make_launch(JOB, TASK))
@@ -163,7 +152,7 @@ class RuntimeContract(abc.ABC):
         self.start(rig)
         self.start(rig, other)
         rig.end(TASK, 0)
-        wait_for(rig.runtime, TASK, *ENDED)
+        told(rig.runtime, TASK, *ENDED)
         assert {r.task_id for r in rig.runtime.survey()} == {TASK, other}
         rig.runtime.acknowledge(TASK)
         rig.runtime.acknowledge(TASK)
@@ -180,7 +169,7 @@ class RuntimeContract(abc.ABC):
     def test_remove_forgets_an_ended_job(self, rig: RuntimeRig) -> None:
         self.start(rig)
         rig.end(TASK, 0)
-        wait_for(rig.runtime, TASK, *ENDED)
+        told(rig.runtime, TASK, *ENDED)
         rig.runtime.remove(JOB)
         rig.runtime.remove(JOB)
         assert rig.runtime.survey() == []
@@ -200,13 +189,13 @@ class RuntimeContract(abc.ABC):
         self.start(rig)
         self.start(rig, other, other_job)
         rig.end(TASK, 0)
-        wait_for(rig.runtime, TASK, *ENDED)
+        told(rig.runtime, TASK, *ENDED)
         rig.runtime.remove(JOB)
         assert [r.task_id for r in rig.runtime.survey()] == [other]
 
     def test_wake_ends_the_waiting(self, rig: RuntimeRig) -> None:
         answers: list[list[TaskReport]] = []
-        waiter = threading.Thread(target=lambda: answers.append(rig.runtime.wait_reports(10 * DEADLINE_S)))
+        waiter = threading.Thread(target=lambda: answers.append(rig.runtime.wait_reports(10 * DEADLINE_S)), daemon=True)
         waiter.start()
         rig.runtime.wake()
         waiter.join(DEADLINE_S)
@@ -220,7 +209,7 @@ class RuntimeContract(abc.ABC):
         self.start(rig)
         rig.write(TASK, "hello world\n")
         read = rig.runtime.read_log
-        whole = wait_until(lambda: _whole(read(JOB, TASK, 0, 1000), 12))
+        whole = wait_for(lambda: _whole(read(JOB, TASK, 0, 1000), 12), "the whole log")
         assert whole == LogChunk(content=b"hello world\n", start=0, size=12)
         assert read(JOB, TASK, 6, 3) == LogChunk(content=b"wor", start=6, size=12)
         assert read(JOB, TASK, -6, 100) == LogChunk(content=b"world\n", start=6, size=12)
@@ -237,7 +226,7 @@ class RuntimeContract(abc.ABC):
         self.start(rig)
         assert isinstance(rig.runtime.usage(TASK), Usage)
         rig.end(TASK, 0)
-        report = wait_for(rig.runtime, TASK, *ENDED)
+        report = told(rig.runtime, TASK, *ENDED)
         assert rig.runtime.usage(TASK) == report.usage
         assert report.usage.memory_bytes == 0
 

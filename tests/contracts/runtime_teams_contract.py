@@ -11,7 +11,8 @@ import pytest
 from paddleflow.domain.errors import Invalid, NotFound, Unavailable
 from paddleflow.domain.ids import JobId, TaskId, task_id
 from paddleflow.domain.jobs import Address, Membership, Placement, TaskStatus
-from tests.contracts.runtime_contract import ENDED, JOB, RuntimeRig, wait_for, wait_until
+from tests.contracts.runtime_contract import ENDED, JOB, RuntimeRig, told
+from tests.waiting import wait_for
 
 OTHER = JobId(f"{JOB}-x")
 MASTER = task_id(JOB, "master", 0)
@@ -37,7 +38,7 @@ def start(rig: RuntimeRig, *tasks: TaskId, job: JobId = JOB) -> None:
     for task in tasks:
         rig.runtime.launch(rig.make_launch(job, task))
     for task in tasks:
-        wait_for(rig.runtime, task, TaskStatus.RUNNING)
+        told(rig.runtime, task, TaskStatus.RUNNING)
 
 
 def take_all_ports(rig: RuntimeRig, job: JobId) -> int:
@@ -81,7 +82,7 @@ class TeamContract(abc.ABC):
         start(rig, *WORKERS[:2])
         assert rig.runtime.addresses(JOB, WORKERS, 2) == found
         rig.end(WORKERS[0], 0)
-        wait_for(rig.runtime, WORKERS[0], *ENDED)
+        told(rig.runtime, WORKERS[0], *ENDED)
         assert rig.runtime.addresses(JOB, WORKERS, 2) == found
 
     def test_asking_for_more_or_fewer_keeps_those_in_front(self, rig: RuntimeRig) -> None:
@@ -147,7 +148,7 @@ class TeamContract(abc.ABC):
         rig.runtime.acknowledge(WORKERS[0])
         assert not has_ports(rig, late, 1)
         rig.end(WORKERS[0], 0)
-        wait_for(rig.runtime, WORKERS[0], *ENDED)
+        told(rig.runtime, WORKERS[0], *ENDED)
         assert not has_ports(rig, late, 1)
         rig.runtime.acknowledge(WORKERS[0])
         rig.runtime.acknowledge(WORKERS[0])
@@ -160,7 +161,7 @@ class TeamContract(abc.ABC):
         rig.runtime.addresses(JOB, [MASTER], 1)
         take_all_ports(rig, OTHER)
         rig.runtime.stop(JOB, [MASTER], grace_s=0)
-        wait_for(rig.runtime, MASTER, *ENDED)
+        told(rig.runtime, MASTER, *ENDED)
         assert not has_ports(rig, task_id(OTHER, "worker", 0), 1)
         rig.runtime.acknowledge(MASTER)
         assert has_ports(rig, task_id(OTHER, "worker", 0), 1)
@@ -171,7 +172,7 @@ class TeamContract(abc.ABC):
         take_all_ports(rig, OTHER)
         late = task_id(OTHER, "worker", 0)
         rig.end(WORKERS[0], 0)
-        wait_for(rig.runtime, WORKERS[0], *ENDED)
+        told(rig.runtime, WORKERS[0], *ENDED)
         assert not has_ports(rig, late, 1)
         rig.runtime.remove(JOB)
         assert not has_ports(rig, late, 4)
@@ -232,7 +233,7 @@ class TeamContract(abc.ABC):
         start(rig, *WORKERS)
         rig.runtime.stop(JOB, WORKERS[1:], grace_s=10)
         for task in WORKERS[1:]:
-            report = wait_for(rig.runtime, task, *ENDED)
+            report = told(rig.runtime, task, *ENDED)
             assert report.message.startswith("stopped by request")
         assert statuses(rig) == {
             WORKERS[0]: TaskStatus.RUNNING,
@@ -240,7 +241,7 @@ class TeamContract(abc.ABC):
             WORKERS[2]: TaskStatus.FAILED,
         }
         rig.end(WORKERS[0], 0)
-        report = wait_for(rig.runtime, WORKERS[0], *ENDED)
+        report = told(rig.runtime, WORKERS[0], *ENDED)
         assert (report.status, report.message) == (TaskStatus.SUCCEEDED, "exit code 0")
 
     def test_a_place_is_filled_again_under_a_new_id(self, rig: RuntimeRig) -> None:
@@ -249,7 +250,7 @@ class TeamContract(abc.ABC):
         before = rig.runtime.addresses(JOB, WORKERS[:2], 1)
         start(rig, *WORKERS[:2])
         rig.runtime.stop(JOB, [WORKERS[1]], grace_s=10)
-        wait_for(rig.runtime, WORKERS[1], *ENDED)
+        told(rig.runtime, WORKERS[1], *ENDED)
         rig.runtime.acknowledge(WORKERS[1])
         after = rig.runtime.addresses(JOB, [WORKERS[0], again], 1)
         assert after[WORKERS[0]] == before[WORKERS[0]]
@@ -258,7 +259,7 @@ class TeamContract(abc.ABC):
         assert statuses(rig) == {WORKERS[0]: TaskStatus.RUNNING, again: TaskStatus.RUNNING}
         for task in (WORKERS[0], again):
             rig.end(task, 0)
-            wait_for(rig.runtime, task, *ENDED)
+            told(rig.runtime, task, *ENDED)
         assert [rig.times_started(task) for task in (WORKERS[0], again)] == [1, 1]
 
     def test_every_task_has_its_own_log_even_of_the_same_place(self, rig: RuntimeRig) -> None:
@@ -266,12 +267,12 @@ class TeamContract(abc.ABC):
         for task in (WORKERS[0], WORKERS[1]):
             start(rig, task)
             rig.write(task, f"{task}\n")
-        logged = {task: wait_until(lambda task=task: read(rig, task)) for task in WORKERS[:2]}  # type: ignore[misc]
+        logged = {task: wait_for(lambda task=task: read(rig, task), "its log") for task in WORKERS[:2]}  # type: ignore[misc]
         rig.end(WORKERS[0], 1)
-        wait_for(rig.runtime, WORKERS[0], *ENDED)
+        told(rig.runtime, WORKERS[0], *ENDED)
         start(rig, again)
         rig.write(again, "anew\n")
-        assert wait_until(lambda: read(rig, again)) == "anew\n"
+        assert wait_for(lambda: read(rig, again), "its log") == "anew\n"
         assert logged == {task: f"{task}\n" for task in WORKERS[:2]}
         assert read(rig, WORKERS[0]) == logged[WORKERS[0]]
 
@@ -281,10 +282,10 @@ class TeamContract(abc.ABC):
         start(rig, *WORKERS[:2])
         rig.runtime.stop(JOB, WORKERS, grace_s=10)
         for task in WORKERS:
-            wait_for(rig.runtime, task, *ENDED)
+            told(rig.runtime, task, *ENDED)
         start(rig, again)
         rig.end(again, 0)
-        wait_for(rig.runtime, again, *ENDED)
+        told(rig.runtime, again, *ENDED)
         rig.runtime.acknowledge(WORKERS[0])
         rig.runtime.remove(JOB)
         assert rig.runtime.survey() == []

@@ -168,7 +168,6 @@ class StoreRunsContract:
             assert view.runs.nodes(TWO) == (samples.run_node("a", TWO),)
             assert view.runs.nodes(THREE) == ()
 
-    @pytest.mark.timeout(120)
     def test_ten_thousand_nodes_are_put_and_replaced_at_once(self, store: Store) -> None:
         add_runs(store, ONE)
         nodes = [

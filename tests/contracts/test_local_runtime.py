@@ -12,9 +12,11 @@ import pytest
 
 from paddleflow.adapters.local.runtime import LocalRuntime, LocalRuntimeOptions
 from paddleflow.domain.ids import JobId, TaskId
-from paddleflow.domain.jobs import TaskLaunch, TaskStatus
-from tests.contracts.runtime_contract import RuntimeContract, RuntimeRig, wait_until
+from paddleflow.domain.jobs import TaskLaunch
+from tests.contracts.runtime_contract import RuntimeContract, RuntimeRig, end_all
 from tests.contracts.runtime_teams_contract import TeamContract
+from tests.port_blocks import free_block
+from tests.waiting import wait_for
 
 # Waits for lines on a named pipe: "exit N" ends it, "membership F" copies what it sees to F, anything else is written
 # out. Each start leaves a line.
@@ -35,10 +37,9 @@ class LocalRig(RuntimeRig):
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._held: list[int] = []
-        # A few ports of its own for each process that runs tests: to look at a port is to have it for a moment.
-        self.port_room = 24
-        first = 20000 + os.getpid() % 400 * self.port_room
-        ports = range(first, first + self.port_room)
+        # Ports of its own: to look at a port is to have it for a moment.
+        ports = free_block(24)
+        self.port_room = len(ports)
         self.runtime: LocalRuntime = LocalRuntime(LocalRuntimeOptions(root=directory / "root", port_range=ports))
 
     def make_launch(self, job: JobId, task: TaskId) -> TaskLaunch:
@@ -59,7 +60,7 @@ class LocalRig(RuntimeRig):
     def membership_seen_by(self, task: TaskId) -> tuple[int, list[str]] | None:
         answer = self._directory / f"{_safe(task)}.membership"
         self._say(task, f"membership {answer}\n")
-        wait_until(answer.exists)
+        wait_for(answer.exists, "the answer of the task")
         text = answer.read_text()
         answer.unlink()
         if not text:
@@ -86,10 +87,7 @@ class LocalRig(RuntimeRig):
         return self._directory / f"{_safe(task)}.starts"
 
     def close(self) -> None:
-        for report in self.runtime.survey():
-            self.runtime.stop(report.job_id, [report.task_id], grace_s=0)
-        while any(r.status in (TaskStatus.PENDING, TaskStatus.RUNNING) for r in self.runtime.survey()):
-            self.runtime.wait_reports(1)
+        end_all(self.runtime)
         self.runtime.close()
         while self._held:
             os.close(self._held.pop())

@@ -12,7 +12,7 @@ from paddleflow.domain.errors import Unavailable
 from paddleflow.domain.ids import DEFAULT_CLUSTER, JobId, NodeName, TaskId
 from paddleflow.domain.jobs import TaskLaunch, TaskStatus
 from paddleflow.domain.resources import Resources
-from tests.contracts.runtime_contract import ENDED, JOB, TASK, RuntimeContract, RuntimeRig, wait_for
+from tests.contracts.runtime_contract import ENDED, JOB, TASK, RuntimeContract, RuntimeRig, told
 from tests.contracts.runtime_teams_contract import TeamContract
 
 NODE = Node(name=NodeName("node-0"), cluster=DEFAULT_CLUSTER, capacity=Resources.of(cpu="8", memory="16Gi"))
@@ -74,7 +74,7 @@ def test_a_stubborn_task_ends_when_the_story_says_so() -> None:
     rig.runtime.stop(JOB, [TASK], grace_s=10)
     assert [r.status for r in rig.runtime.survey()] == [TaskStatus.RUNNING]
     rig.script.finish(TASK, 0)
-    report = wait_for(rig.runtime, TASK, *ENDED)
+    report = told(rig.runtime, TASK, *ENDED)
     assert (report.status, report.message) == (TaskStatus.FAILED, "stopped by request, exit code 0")
 
 

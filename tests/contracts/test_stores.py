@@ -24,6 +24,8 @@ from tests.contracts.store_lists_contract import StoreListsContract
 from tests.contracts.store_runs_contract import StoreRunsContract
 from tests.contracts.store_storage_contract import StoreStorageContract
 from tests.postgres import PostgresServer
+from tests.programs import started
+from tests.waiting import wait_for
 
 LOCK_AND_WAIT = """
 import sqlite3, sys
@@ -45,7 +47,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path | None]:
         yield None
         return
     yield directory
-    subprocess.run(["umount", str(directory)], check=True)
+    subprocess.run(["umount", "-l", str(directory)], check=True)
 
 
 class RowsContract(StoreContract, StoreListsContract, StoreRunsContract, StoreCatalogContract, StoreStorageContract):
@@ -55,7 +57,7 @@ class RowsContract(StoreContract, StoreListsContract, StoreRunsContract, StoreCa
 class TestMemoryStore(RowsContract):
     @pytest.fixture
     def store(self) -> Store:
-        return MemoryStore()
+        return MemoryStore(busy_timeout_s=PATIENCE_S)
 
 
 class SqlStoreContract(RowsContract):
@@ -83,13 +85,13 @@ class TestSqliteStore(SqlStoreContract):
 
     @pytest.fixture
     def store(self, url: str) -> Iterator[Store]:
-        store = SqlStore(url)
+        store = SqlStore(url, busy_timeout_s=PATIENCE_S)
         yield store
         store.close()
 
     @pytest.fixture
     def second(self, store: Store, url: str) -> Iterator[Store]:
-        second = SqlStore(url)
+        second = SqlStore(url, busy_timeout_s=PATIENCE_S)
         yield second
         second.close()
 
@@ -112,21 +114,17 @@ class TestSqliteStore(SqlStoreContract):
 
     def test_a_database_locked_by_another_process_is_unavailable(self, store: Store, url: str, tmp_path: Path) -> None:
         impatient = SqlStore(url, busy_timeout_s=0.1)
-        holder = subprocess.Popen(
-            [sys.executable, "-c", LOCK_AND_WAIT, str(tmp_path / "state/paddleflow.db")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        assert holder.stdin is not None
-        assert holder.stdout is not None
-        with holder:
-            assert holder.stdout.readline() == b"locked\n"
+        with started([sys.executable, "-c", LOCK_AND_WAIT, str(tmp_path / "state/paddleflow.db")]) as holder:
+            assert holder.stdin is not None
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "locked\n"
             with pytest.raises(Unavailable) as caught, impatient.write():
                 pass
             assert not isinstance(caught.value, DiskFull)
             with impatient.read() as view:
                 assert view.events.last_seq() == 0, "readers do not wait for a writer"
             holder.stdin.close()
+            holder.wait(PATIENCE_S)
         impatient.check()
         impatient.close()
 
@@ -183,13 +181,13 @@ class TestPostgresStore(SqlStoreContract):
 
     @pytest.fixture
     def store(self, url: str) -> Iterator[Store]:
-        store = SqlStore(url)
+        store = SqlStore(url, busy_timeout_s=PATIENCE_S)
         yield store
         store.close()
 
     @pytest.fixture
     def second(self, store: Store, url: str) -> Iterator[Store]:
-        second = SqlStore(url)
+        second = SqlStore(url, busy_timeout_s=PATIENCE_S)
         yield second
         second.close()
 
@@ -234,7 +232,8 @@ class TestPostgresStore(SqlStoreContract):
             assert view.users.page(ALL).rows == ()
 
     def test_a_writer_waits_for_another_server_only_so_long(self, store: Store, url: str) -> None:
-        impatient = SqlStore(url, busy_timeout_s=0.1)
+        # As impatient as this it is with a slow server that it connects to.
+        impatient = wait_for(lambda: SqlStore(url, busy_timeout_s=0.1))
         with store.write(), pytest.raises(Unavailable), impatient.write():
             pass
         impatient.check()

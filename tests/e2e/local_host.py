@@ -17,7 +17,8 @@ from paddleflow.adapters.local.runtime import LocalRuntime, LocalRuntimeOptions
 from paddleflow.domain.ids import JobId, NodeName, TaskId, task_id
 from paddleflow.domain.jobs import BindMount, TaskLaunch, TaskReport, TaskStatus
 from paddleflow.domain.resources import NOTHING, Resources
-from tests.contracts.runtime_contract import ENDED, wait_for, wait_until
+from tests.contracts.runtime_contract import ENDED, end_all, told
+from tests.waiting import wait_for
 
 PYTHON = os.path.realpath(sys.executable)
 
@@ -64,18 +65,18 @@ class LocalHost:
     def run(self, launch: TaskLaunch) -> tuple[TaskReport, str]:
         """Launch, wait for the end; the report and the whole log."""
         self.runtime.launch(launch)
-        return wait_for(self.runtime, launch.task_id, *ENDED), self.log_of(launch)
+        return told(self.runtime, launch.task_id, *ENDED), self.log_of(launch)
 
     def shell(self, job: str, script: str, **details: object) -> tuple[TaskReport, str]:
         return self.run(self.launch_of(job, "/bin/sh", "-c", script, **details))  # type: ignore[arg-type]
 
     def start(self, launch: TaskLaunch, until_it_says: str = "") -> None:
         self.runtime.launch(launch)
-        wait_for(self.runtime, launch.task_id, TaskStatus.RUNNING)
-        wait_until(lambda: until_it_says in self.log_of(launch))
+        told(self.runtime, launch.task_id, TaskStatus.RUNNING)
+        wait_for(lambda: until_it_says in self.log_of(launch), f"[{until_it_says}] in the log")
 
     def end_of(self, job: str, index: int = 0) -> TaskReport:
-        return wait_for(self.runtime, worker(job, index), *ENDED)
+        return told(self.runtime, worker(job, index), *ENDED)
 
     def log(self, job: str, index: int = 0) -> str:
         return self.runtime.read_log(JobId(job), worker(job, index), 0, 1 << 30).content.decode()
@@ -112,10 +113,7 @@ class LocalHost:
         return None
 
     def close(self) -> None:
-        for report in self.runtime.survey():
-            self.runtime.stop(report.job_id, [report.task_id], grace_s=0)
-        while any(report.status not in ENDED for report in self.runtime.survey()):
-            self.runtime.wait_reports(1)
+        end_all(self.runtime)
         self.runtime.close()
         # Without its root the nursery ends by itself.
         shutil.rmtree(self.root)
@@ -132,7 +130,7 @@ def is_gone(pid: int) -> bool:
 
 def kill_now(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: is_gone(pid))
+    wait_for(lambda: is_gone(pid), f"the end of process {pid}")
 
 
 @contextmanager

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.servers import Server
+from tests.e2e.servers import RUN_DEADLINE_S, Server
 
-DEADLINE_S = 60.0
 PROGRAMS = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 """First of all the interpreter and the commands of this environment."""
 
@@ -23,9 +22,9 @@ def serving(state_dir: Path) -> Iterator[Server]:
     """A server whose jobs find the interpreter of this environment as python3, and so what is installed in it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", PROGRAMS)
-        server = Server(state_dir)
+        server = Server(state_dir).wait_ready()
     try:
-        yield server.wait_ready()
+        yield server
     finally:
         server.stop()
 
@@ -48,6 +47,6 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=DEADLINE_S,
+            timeout=RUN_DEADLINE_S,
             check=False,
         )

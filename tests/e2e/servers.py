@@ -4,40 +4,29 @@ from __future__ import annotations
 
 import http.client
 import json
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import pytest
+
+from tests.ports import reserve_port
+from tests.waiting import DEADLINE_S, wait_for
 
 PREFIX = "/api/paddleflow/v1"
-DEADLINE_S = 60.0
+RUN_DEADLINE_S = 5 * DEADLINE_S
+"""For what starts many programs one after the other, such as a run of many steps."""
 
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def eventually(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> Any:
-    """The first true value of ``condition``; fails the test, saying what never came, when the time is up."""
-    until = time.monotonic() + deadline_s
-    while time.monotonic() < until:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"{what} did not happen within {deadline_s:.0f} s")
+T = TypeVar("T")
 
 
 class Server:
     """One server process on a state directory. ``argv`` starts it; None: ``paddleflow serve``."""
 
     def __init__(self, state_dir: Path, argv: list[str] | None = None, *flags: str) -> None:
-        self.port = free_port()
+        self.port = reserve_port()
         self.state_dir = state_dir
         self._log = state_dir.parent / f"server-{self.port}.log"
         command = argv or [sys.executable, "-m", "paddleflow", "serve", "--state-dir", str(state_dir)]
@@ -49,8 +38,12 @@ class Server:
         self.token = ""
 
     def wait_listening(self) -> Server:
-        eventually(lambda: self.is_ready() or self.died(), "the server's start")
-        assert not self.died(), self._log.read_text()
+        try:
+            self.wait_for(self.is_ready, "the server's start")
+        except BaseException:
+            # Nobody has it yet, so nobody else would end it.
+            self.kill()
+            raise
         return self
 
     def wait_ready(self) -> Server:
@@ -60,6 +53,19 @@ class Server:
         assert status == 200, answer
         self.token = answer["authorization"]
         return self
+
+    def wait_for(self, condition: Callable[[], T | None], what: str, *, deadline_s: float = DEADLINE_S) -> T:
+        """For something that only a living server does: its death is told at once, with its log."""
+
+        def seen() -> T | None:
+            if self.died():
+                pytest.fail(f"the server ended with {self.process.returncode}, before {what}:\n{self.log_text()}")
+            return condition()
+
+        return wait_for(seen, what, deadline_s=deadline_s)
+
+    def wait_dead(self) -> None:
+        wait_for(self.died, "the server's death")
 
     def is_ready(self) -> bool:
         try:
@@ -73,7 +79,7 @@ class Server:
     def raw(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
         try:
             data = None if body is None else json.dumps(body).encode()
             connection.request(method, path, data, dict(headers or {}))
@@ -101,11 +107,27 @@ class Server:
     def log_text(self) -> str:
         return self._log.read_text()
 
+    def end_jobs(self, deadline_s: float = DEADLINE_S) -> None:
+        """Jobs outlive their server, and so would those that a failed test has left behind."""
+
+        def none_is_left() -> bool:
+            status, answer = self.call("GET", "/job?status=init,pending,running,terminating,preempting")
+            assert status == 200, answer
+            for job in answer["jobList"]:
+                self.call("PUT", f"/job/{job['id']}?action=stop")
+            return not answer["jobList"]
+
+        self.wait_for(none_is_left, "the end of the jobs that were left", deadline_s=deadline_s)
+
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
 
     def stop(self) -> None:
-        if not self.died():
-            self.process.terminate()
-            self.process.wait(timeout=30)
+        if self.died():
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(DEADLINE_S)
+        finally:
+            self.kill()  # nothing, if it has ended

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.servers import Server, eventually
+from tests.e2e.servers import Server
+
+pytestmark = pytest.mark.timeout(600)
 
 LIVES = ["JobSubmitted", "JobAdmitted", "JobStarted", "JobFinished"]
 STOPPED = ["JobSubmitted", "JobAdmitted", "JobStarted", "JobStopping", "JobFinished"]
@@ -23,12 +26,12 @@ class Story:
         self.state = tmp_path / "state"
         self.ran = tmp_path / "ran"
         self.go = tmp_path / "go"
-        self.servers: list[Server] = []
+        self.started = ExitStack()
 
     def start(self, moment: str = "") -> Server:
         script = Path(__file__).with_name("killable_server.py")
         server = Server(self.state, [sys.executable, str(script), str(self.state), "{port}", moment])
-        self.servers.append(server)
+        self.started.callback(server.stop)
         return server.wait_ready()
 
     @property
@@ -45,7 +48,7 @@ class Story:
             status = str(server.job("the-job")["status"])
             return status if status in wanted else ""
 
-        return str(eventually(reached, f"status {' or '.join(wanted)}"))
+        return str(server.wait_for(reached, f"status {' or '.join(wanted)}"))
 
     def check(self, server: Server, end: str, allowed: list[list[str]]) -> None:
         assert self.wait_status(server, "succeeded", "failed", "terminated") == end
@@ -58,10 +61,9 @@ class Story:
 @pytest.fixture
 def story(tmp_path: Path) -> Iterator[Story]:
     story = Story(tmp_path)
-    yield story
-    story.go.touch()
-    for server in story.servers:
-        server.stop()
+    with story.started:
+        yield story
+        story.go.touch()
 
 
 def until_dead(server: Server, act: object = None) -> None:
@@ -71,7 +73,7 @@ def until_dead(server: Server, act: object = None) -> None:
             act()
     except ConnectionError:
         pass  # that is what dying looks like from here
-    eventually(server.died, "the server's death")
+    server.wait_dead()
     assert server.process.returncode == -9
 
 
@@ -156,7 +158,7 @@ def test_killed_again_and_again_under_load(story: Story) -> None:
             server.kill()
             server = story.start()
     for job_id in ids:
-        eventually(lambda job_id=job_id: server.job(job_id)["status"] == "succeeded", f"the end of {job_id}")
+        server.wait_for(lambda job_id=job_id: server.job(job_id)["status"] == "succeeded", f"the end of {job_id}")
     assert {job_id: (counted / job_id).read_text() for job_id in ids} == dict.fromkeys(ids, "ran\n")
     _, answer = server.call("GET", "/event?follow=false&kinds=JobFinished")
     assert sorted(event["subject"] for event in answer["eventList"]) == sorted(ids)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import base64
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.servers import Server, eventually
+from tests.e2e.servers import Server
 from tests.objects.servers import S3Server, start_rclone_s3
 from tests.pfs.mounts import why_no_mounts
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.skipif(bool(why_no_mounts()), reason=why_no_mounts())]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.skipif(bool(why_no_mounts()), reason=why_no_mounts())]
 
 CONFIG = """
 filesystems: {{mount_idle_s: 0.5, cache_dir: {cache}}}
@@ -59,7 +60,7 @@ class Site:
 
     def ended(self, job: str) -> dict[str, Any]:
         wanted = ("succeeded", "failed")
-        eventually(lambda: self.server.job(job)["status"] in wanted, f"the end of {job}")
+        self.server.wait_for(lambda: self.server.job(job)["status"] in wanted, f"the end of {job}")
         return self.server.job(job)
 
     def mounts(self) -> list[str]:
@@ -67,7 +68,12 @@ class Site:
         return [line.split()[1] for line in lines if line.split()[1].startswith(f"{self.state}/mnt/")]
 
     def close(self) -> None:
-        self.server.stop()
+        with ExitStack() as ends:
+            ends.callback(self._unmount)
+            ends.callback(self.server.stop)
+            self.server.end_jobs()
+
+    def _unmount(self) -> None:
         for mountpoint in self.mounts():
             subprocess.run(["umount", "-l", mountpoint], check=False)
 
@@ -91,17 +97,16 @@ def test_jobs_share_a_mount_that_goes_when_they_have_gone(site: Site, tmp_path: 
     assert status == 403, answer
     go.touch()
     assert site.ended(one)["status"] == "succeeded"
-    eventually(lambda: not site.mounts(), "the unmounting")
-    eventually(lambda: site.server.call("DELETE", "/fs/shared")[0] == 200, "that it may be deleted")
+    site.server.wait_for(lambda: not site.mounts(), "the unmounting")
+    site.server.wait_for(lambda: site.server.call("DELETE", "/fs/shared")[0] == 200, "that it may be deleted")
 
 
 def test_a_server_that_was_killed_leaves_jobs_their_mounts(site: Site, tmp_path: Path) -> None:
     site.create("kept")
-    go = tmp_path / "go"
-    job = site.submit(
-        f"while [ ! -e {go} ]; do date > /data/tick || exit 1; sleep 0.05; done; echo end > /data/end", "kept"
-    )
-    eventually(lambda: site.server.job(job)["status"] == "running", "the start")
+    go, ticks = tmp_path / "go", tmp_path / "ticks"
+    tick = f"{{ date > /data/tick && touch {ticks}; }} || exit 1"
+    job = site.submit(f"while [ ! -e {go} ]; do {tick}; sleep 0.05; done; echo end > /data/end", "kept")
+    site.server.wait_for(ticks.exists, "that it writes")
     before = site.mounts()
     site.server.kill()
     site.server = site.start()
@@ -111,7 +116,7 @@ def test_a_server_that_was_killed_leaves_jobs_their_mounts(site: Site, tmp_path:
     assert site.mounts() == before
     go.touch()
     assert site.ended(job)["status"] == "succeeded"
-    eventually(lambda: not site.mounts(), "the unmounting")
+    site.server.wait_for(lambda: not site.mounts(), "the unmounting")
 
 
 def test_a_read_only_filesystem_is_read_only(site: Site) -> None:
@@ -143,7 +148,7 @@ fs_options: {main_fs: {name: runs}}
         status, answer = site.server.call("POST", "/run", body)
         assert status == 201, answer
         run = answer["runID"]
-        eventually(
+        site.server.wait_for(
             lambda run=run: site.server.call("GET", f"/run/{run}")[1]["status"] in ("succeeded", "failed"),
             "the end of the run",
         )

@@ -6,16 +6,20 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import pytest
 
 from paddleflow.adapters.local import layout
-from paddleflow.domain.errors import DiskFull
+from paddleflow.adapters.local import runtime as local_runtime
+from paddleflow.domain.errors import DiskFull, Unavailable
 from paddleflow.domain.ids import JobId
-from paddleflow.domain.jobs import TaskStatus
-from tests.contracts.runtime_contract import ENDED, wait_for, wait_until
+from paddleflow.domain.jobs import TaskLaunch, TaskStatus
+from tests.contracts.runtime_contract import ENDED, told
 from tests.e2e.local_host import LocalHost, is_gone, kill_now, local_host, worker
+from tests.programs import started
+from tests.waiting import DEADLINE_S, wait_for
 
 # A server reduced to one call: launches what its arguments say and, if told so, kills itself right after.
 SERVER = """
@@ -54,22 +58,27 @@ def host(tmp_path: Path) -> Iterator[LocalHost]:
         yield host
 
 
-def start_server(host: LocalHost, job: str, moment: str, *argv: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", SERVER, str(host.root), job, moment, *argv],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def server(host: LocalHost, job: str, moment: str, *argv: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    return started([sys.executable, "-c", SERVER, str(host.root), job, moment, *argv], stderr=None)
 
 
-def go(server: subprocess.Popen[str]) -> int:
-    assert server.stdin is not None and server.stdout is not None
-    with server.stdin, server.stdout:
-        assert server.stdout.readline() == "ready\n"
-        server.stdin.write("go\n")
-        server.stdin.flush()
-        return server.wait(60)
+def be_ready(server: subprocess.Popen[str]) -> None:
+    assert server.stdout is not None
+    assert server.stdout.readline() == "ready\n"
+
+
+def go(server: subprocess.Popen[str]) -> None:
+    assert server.stdin is not None
+    server.stdin.write("go\n")
+    server.stdin.flush()
+
+
+def run_server(host: LocalHost, job: str, moment: str, *argv: str) -> int:
+    """How it ended."""
+    with server(host, job, moment, *argv) as one:
+        be_ready(one)
+        go(one)
+        return one.wait(DEADLINE_S)
 
 
 @pytest.mark.parametrize("moment", ["before-claim", "before-mark", "before-request", "after-launch"])
@@ -78,7 +87,7 @@ def test_a_server_killed_while_launching_loses_nothing_and_runs_nothing_twice(
 ) -> None:
     witness = tmp_path / "witness"
     script = f"echo ran >> {witness}; exit 7"
-    assert go(start_server(host, "job-crash", moment, "/bin/sh", "-c", script)) == -9
+    assert run_server(host, "job-crash", moment, "/bin/sh", "-c", script) == -9
     host.restart()
     # The platform does not know how far the last one came, so it launches again.
     host.runtime.launch(host.launch_of("job-crash", "/bin/sh", "-c", script))
@@ -87,17 +96,27 @@ def test_a_server_killed_while_launching_loses_nothing_and_runs_nothing_twice(
     assert witness.read_text() == "ran\n"
 
 
-def test_a_task_that_was_claimed_but_never_asked_for_is_started_by_looking(host: LocalHost) -> None:
-    assert go(start_server(host, "job-claimed", "before-request", "/bin/sh", "-c", "exit 0")) == -9
+@pytest.fixture
+def long_patience(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """However slow the machine is, nobody asks again for a task that may be about to start; undone, they do."""
+    monkeypatch.setattr(local_runtime, "_ASK_AGAIN_S", 10 * DEADLINE_S)
+    return monkeypatch
+
+
+def test_a_task_that_was_claimed_but_never_asked_for_is_started_by_looking(
+    host: LocalHost, long_patience: pytest.MonkeyPatch
+) -> None:
+    assert run_server(host, "job-claimed", "before-request", "/bin/sh", "-c", "exit 0") == -9
     host.restart()
     assert [r.status for r in host.runtime.survey()] == [TaskStatus.PENDING]
+    long_patience.undo()
     assert host.end_of("job-claimed").status is TaskStatus.SUCCEEDED
 
 
 def test_looking_at_a_task_that_is_about_to_start_does_not_take_its_lock(
-    host: LocalHost, monkeypatch: pytest.MonkeyPatch
+    host: LocalHost, long_patience: pytest.MonkeyPatch
 ) -> None:
-    assert go(start_server(host, "job-claimed", "before-request", "/bin/sh", "-c", "exit 0")) == -9
+    assert run_server(host, "job-claimed", "before-request", "/bin/sh", "-c", "exit 0") == -9
     taken: list[str] = []
     acquire = layout.acquire_lock
 
@@ -105,7 +124,7 @@ def test_looking_at_a_task_that_is_about_to_start_does_not_take_its_lock(
         taken.append(path)
         return acquire(path)
 
-    monkeypatch.setattr(layout, "acquire_lock", seen_acquire)
+    long_patience.setattr(layout, "acquire_lock", seen_acquire)
     host.restart()
     assert [r.status for r in host.runtime.survey()] == [TaskStatus.PENDING]
     assert taken == []
@@ -116,9 +135,9 @@ def test_looking_at_a_task_that_is_about_to_start_does_not_take_its_lock(
 def test_a_new_server_finds_the_tasks_of_a_killed_one(host: LocalHost, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    assert go(start_server(host, "job-long", "after-launch", "/bin/sh", "-c", f"read x < {gate}; exit 5")) == -9
+    assert run_server(host, "job-long", "after-launch", "/bin/sh", "-c", f"read x < {gate}; exit 5") == -9
     host.restart()
-    wait_for(host.runtime, worker("job-long"), TaskStatus.RUNNING)
+    told(host.runtime, worker("job-long"), TaskStatus.RUNNING)
     gate.write_text("go\n")
     report = host.end_of("job-long")
     assert (report.exit_code, report.message) == (5, "exit code 5")
@@ -126,8 +145,8 @@ def test_a_new_server_finds_the_tasks_of_a_killed_one(host: LocalHost, tmp_path:
 
 def test_an_end_that_nobody_heard_is_surveyed(host: LocalHost) -> None:
     host.runtime.close()
-    assert go(start_server(host, "job-unheard", "after-launch", "/bin/sh", "-c", "exit 6")) == -9
-    wait_until((host.directory("job-unheard") / layout.END).exists)
+    assert run_server(host, "job-unheard", "after-launch", "/bin/sh", "-c", "exit 6") == -9
+    wait_for((host.directory("job-unheard") / layout.END).exists, "the end of the task")
     host.restart_after_close()
     assert [r.exit_code for r in host.runtime.survey()] == [6]
 
@@ -136,17 +155,15 @@ def test_two_servers_launching_at_once_run_it_once(host: LocalHost, tmp_path: Pa
     witness = tmp_path / "witness"
     script = f"echo ran >> {witness}"
     for number in range(5):
-        servers = [start_server(host, f"job-{number}", "never", "/bin/sh", "-c", script) for _ in range(2)]
-        for server in servers:
-            assert server.stdout is not None
-            assert server.stdout.readline() == "ready\n"
-        for server in servers:
-            assert server.stdin is not None
-            server.stdin.write("go\n")
-            server.stdin.flush()
-        for server in servers:
-            with server.stdin, server.stdout:  # type: ignore[union-attr]
-                assert server.wait(60) == 0
+        with ExitStack() as running:
+            both = [
+                running.enter_context(server(host, f"job-{number}", "never", "/bin/sh", "-c", script)) for _ in range(2)
+            ]
+            for one in both:
+                be_ready(one)
+            for one in both:
+                go(one)
+            assert [one.wait(DEADLINE_S) for one in both] == [0, 0]
         assert host.end_of(f"job-{number}").status is TaskStatus.SUCCEEDED
         assert len(witness.read_text().splitlines()) == number + 1
 
@@ -164,16 +181,31 @@ def test_a_killed_nursery_harms_no_task_and_is_replaced(host: LocalHost, tmp_pat
     assert host.end_of("job-before").exit_code == 4
 
 
+def is_launched(host: LocalHost, launch: TaskLaunch) -> bool:
+    """A nursery that is hardly ever idle enough to leave may do so between its start and the request for it; then the
+    platform launches again."""
+    try:
+        host.runtime.launch(launch)
+    except Unavailable as error:
+        if "ended right after its start" not in error.message:
+            pytest.fail(error.message)
+        return False
+    return True
+
+
 def test_an_idle_nursery_leaves_and_tasks_go_on_and_start_all_the_same(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     with local_host(tmp_path / "root", nursery_idle_s=0.5) as host:
-        host.start(host.launch_of("job-before", "/bin/sh", "-c", f"read x < {gate}; exit 4"))
+        before = host.launch_of("job-before", "/bin/sh", "-c", f"read x < {gate}; exit 4")
+        wait_for(lambda: is_launched(host, before), "its launch")
+        told(host.runtime, before.task_id, TaskStatus.RUNNING)
         for number in range(3):
-            wait_until(lambda: host.find_nursery() is None)
+            wait_for(lambda: host.find_nursery() is None, "the nursery's leaving")
             assert not (host.root / layout.NURSERY_SOCKET).exists()
-            report, _ = host.shell(f"job-{number}", "exit 0")
-            assert report.status is TaskStatus.SUCCEEDED
+            launch = host.launch_of(f"job-{number}", "/bin/sh", "-c", "exit 0")
+            wait_for(lambda launch=launch: is_launched(host, launch), "its launch")  # type: ignore[misc]
+            assert host.end_of(f"job-{number}").status is TaskStatus.SUCCEEDED
         gate.write_text("go\n")
         assert host.end_of("job-before").exit_code == 4
 
@@ -186,7 +218,7 @@ def test_a_killed_supervisor_is_noticed_and_its_task_killed(host: LocalHost) -> 
     report = host.end_of("job-orphan")
     assert report.status is TaskStatus.FAILED
     assert "supervisor of the task was lost" in report.message
-    wait_until(lambda: all(is_gone(pid) for pid in pids))
+    wait_for(lambda: all(is_gone(pid) for pid in pids), "the end of its processes")
     host.runtime.remove(JobId("job-orphan"))
 
 
@@ -195,7 +227,7 @@ def test_a_lost_supervisor_is_found_while_waiting_without_any_notice(host: Local
     while host.runtime.wait_reports(0):
         pass
     kill_now(host.supervisor_of("job-orphan"))
-    reports = host.runtime.wait_reports(60)
+    reports = host.runtime.wait_reports(DEADLINE_S)
     assert [(r.task_id, r.status) for r in reports] == [(worker("job-orphan"), TaskStatus.FAILED)]
 
 

@@ -15,8 +15,9 @@ from paddleflow.domain.errors import Invalid
 from paddleflow.domain.ids import JobId, TaskId
 from paddleflow.domain.jobs import TaskStatus
 from paddleflow.domain.resources import Resources
-from tests.contracts.runtime_contract import ENDED, wait_until
+from tests.contracts.runtime_contract import ENDED
 from tests.e2e.local_host import PYTHON, LocalHost, is_gone, local_host, worker
+from tests.waiting import DEADLINE_S, wait_for
 
 EAT_MEMORY = "held = []\nwhile True: held.append(b'x' * 1_000_000)"
 
@@ -89,8 +90,9 @@ def test_the_cpu_quota_reaches_the_kernel(host: LocalHost) -> None:
 
 
 def test_what_a_task_used_is_accounted(host: LocalHost) -> None:
-    report, _ = host.run(host.launch_of("job-use", PYTHON, "-c", "b = b'x' * 30_000_000\nsum(range(3_000_000))"))
-    assert report.usage.cpu_s > 0.01
+    program = "import time\nb = b'x' * 30_000_000\nwhile time.process_time() < 0.1: pass"
+    report, _ = host.run(host.launch_of("job-use", PYTHON, "-c", program))
+    assert report.usage.cpu_s > 0.05
     assert report.usage.max_memory_bytes > 30_000_000
     assert host.runtime.usage(worker("job-use")) == report.usage
 
@@ -158,7 +160,7 @@ def test_nothing_survives_its_task_even_in_another_session(host: LocalHost, ends
     gate = host.root / "gate"
     os.mkfifo(gate)
     host.start(host.launch_of("job-leak", "/bin/sh", "-c", script, env={"GATE": str(gate)}))
-    wait_until(lambda: len(host.log("job-leak").split()) == 3)
+    wait_for(lambda: len(host.log("job-leak").split()) == 3, "the pids of all three")
     escaped = [int(pid) for pid in host.log("job-leak").split()]
     assert not any(is_gone(pid) for pid in escaped)
     if ends == "by itself":
@@ -234,7 +236,9 @@ def test_two_hundred_tasks_at_once(host: LocalHost) -> None:
         host.runtime.launch(host.launch_of(job, "/bin/sh", "-c", f"echo {job}"))
     ends: dict[TaskId, TaskStatus] = {}
     while len(ends) < len(jobs):
-        ends |= {r.task_id: r.status for r in host.runtime.wait_reports(30) if r.status in ENDED}
+        reports = host.runtime.wait_reports(DEADLINE_S)
+        assert reports, f"{len(ends)} ends were told, and nothing more"
+        ends |= {r.task_id: r.status for r in reports if r.status in ENDED}
     assert set(ends.values()) == {TaskStatus.SUCCEEDED}
     for job in jobs:
         assert host.log(job) == f"{job}\n"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import pytest
@@ -19,8 +19,10 @@ from paddleflow.domain.errors import Invalid, Unavailable
 from paddleflow.domain.ids import DEFAULT_CLUSTER, JobId, NodeName
 from paddleflow.domain.jobs import BindMount, Membership, Placement, TaskStatus
 from paddleflow.domain.resources import GPU, Resources
-from tests.contracts.runtime_contract import wait_until
 from tests.e2e.local_host import PYTHON, LocalHost, local_host, worker
+from tests.port_blocks import free_block
+from tests.programs import started
+from tests.waiting import DEADLINE_S, wait_for
 
 TEAM = JobId("job-team")
 WORKERS = [worker(TEAM, index) for index in range(3)]
@@ -100,7 +102,7 @@ for task, address in runtime.addresses("job-team", tasks, 2).items():
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[LocalHost]:
-    with local_host(tmp_path / "root") as host:
+    with local_host(tmp_path / "root", port_range=free_block()) as host:
         yield host
 
 
@@ -120,28 +122,12 @@ def membership(host: LocalHost, generation: int, size: int) -> Membership:
     )
 
 
-def reserver(host: LocalHost, moment: str, ports: range, *indexes: int) -> subprocess.Popen[str]:
+def reserver(
+    host: LocalHost, moment: str, ports: range, *indexes: int
+) -> AbstractContextManager[subprocess.Popen[str]]:
     tasks = [worker(TEAM, index) for index in indexes]
-    return subprocess.Popen(
-        [sys.executable, "-c", RESERVER, str(host.root), moment, str(ports[0]), str(len(ports)), *tasks],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
-def quiet_ports(count: int) -> range:
-    """Ports in a row that nobody on this host has now, at another place for each process that runs tests."""
-    for first in range(30000 + os.getpid() % 20 * 100, 32700, count):
-        ports = range(first, first + count)
-        try:
-            for port in ports:
-                with socket.socket() as probe:
-                    probe.bind(("", port))
-        except OSError:
-            continue  # Somebody has one of them.
-        return ports
-    raise AssertionError("this host has no quiet ports")
+    words = [sys.executable, "-c", RESERVER, str(host.root), moment, str(ports[0]), str(len(ports)), *tasks]
+    return started(words, stderr=None)
 
 
 def test_tasks_find_each_other(host: LocalHost) -> None:
@@ -221,7 +207,7 @@ def test_the_membership_is_seen_through_mounts(host: LocalHost, tmp_path: Path) 
     launch = host.launch_of(TEAM, "/bin/sh", "-c", script, mounts=mounts)
     host.start(launch)
     host.runtime.publish(membership(host, 1, 2))
-    wait_until(lambda: host.log(TEAM) == "one\n")
+    wait_for(lambda: host.log(TEAM) == "one\n", "that it sees the first membership")
     host.runtime.publish(membership(host, 2, 3))
     assert host.end_of(TEAM).status is TaskStatus.SUCCEEDED
 
@@ -248,7 +234,7 @@ def test_ports_are_the_same_after_a_restart(host: LocalHost) -> None:
 
 
 def test_a_port_that_somebody_listens_on_is_stepped_around(tmp_path: Path) -> None:
-    ports = quiet_ports(4)
+    ports = free_block(4)
     with local_host(tmp_path / "root", port_range=ports) as host, socket.socket() as somebody:
         somebody.bind(("127.0.0.1", ports[1]))
         somebody.listen()
@@ -282,12 +268,12 @@ def test_two_roots_begin_at_different_ports(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("moment", ["before-it-counts", "half-released"])
 def test_a_server_killed_in_a_reservation_leaks_no_port(tmp_path: Path, moment: str) -> None:
-    ports = quiet_ports(4)
+    ports = free_block(4)
     with local_host(tmp_path / "root", port_range=ports) as host:
         if moment == "half-released":
             host.runtime.addresses(TEAM, WORKERS[:2], 2)
-        server = reserver(host, moment, ports, 0)
-        answer, _ = server.communicate("go\n", timeout=60)
+        with reserver(host, moment, ports, 0) as server:
+            answer, _ = server.communicate("go\n", timeout=DEADLINE_S)
         assert server.returncode == -9
         assert [line for line in answer.splitlines() if line != "ready"] == []
         assert list((host.root / layout.RESERVED).iterdir()) != []
@@ -301,22 +287,25 @@ def test_a_server_killed_in_a_reservation_leaks_no_port(tmp_path: Path, moment: 
 
 
 def test_two_servers_reserving_at_once_agree(host: LocalHost) -> None:
-    ports = quiet_ports(64)
-    servers = [reserver(host, "never", ports, 0, 1, 2), reserver(host, "never", ports, 2, 3, 1)]
-    for server in servers:
-        assert server.stdout is not None
-        assert server.stdout.readline() == "ready\n"
+    ports = free_block()
     answers: dict[str, set[str]] = {}
-    for server in servers:
-        assert server.stdin is not None
-        server.stdin.write("go\n")
-        server.stdin.flush()
-    for server in servers:
-        told, _ = server.communicate(timeout=60)
-        assert server.returncode == 0
-        for line in told.splitlines():
-            task, _, numbers = line.partition(" ")
-            answers.setdefault(task, set()).add(numbers)
+    with ExitStack() as running:
+        servers = [
+            running.enter_context(reserver(host, "never", ports, *indexes)) for indexes in ((0, 1, 2), (2, 3, 1))
+        ]
+        for server in servers:
+            assert server.stdout is not None
+            assert server.stdout.readline() == "ready\n"
+        for server in servers:
+            assert server.stdin is not None
+            server.stdin.write("go\n")
+            server.stdin.flush()
+        for server in servers:
+            told, _ = server.communicate(timeout=DEADLINE_S)
+            assert server.returncode == 0
+            for line in told.splitlines():
+                task, _, numbers = line.partition(" ")
+                answers.setdefault(task, set()).add(numbers)
     assert {task: len(numbers) for task, numbers in answers.items()} == {worker(TEAM, index): 1 for index in range(4)}
     every = [port for numbers in answers.values() for port in next(iter(numbers)).split()]
     assert len(set(every)) == len(every) == 8

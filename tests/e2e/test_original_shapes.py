@@ -17,9 +17,9 @@ import pytest
 
 from paddleflow import Client
 from paddleflow.sdk.run_views import DagInfo, JobInfo, RunInfo, View
-from tests.e2e.servers import Server
+from tests.e2e.servers import RUN_DEADLINE_S, Server
 
-DEADLINE_S = 60.0
+pytestmark = pytest.mark.timeout(600)
 
 
 class Desk:
@@ -52,7 +52,7 @@ class Desk:
             env={**os.environ, "HOME": str(self.home)},
             capture_output=True,
             text=True,
-            timeout=DEADLINE_S,
+            timeout=RUN_DEADLINE_S,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
@@ -69,7 +69,7 @@ class Desk:
         return self.ended(run_id)
 
     def ended(self, run_id: str) -> RunInfo:
-        _, run = self.client.wait_run(run_id, timeout=DEADLINE_S)
+        _, run = self.client.wait_run(run_id, timeout=RUN_DEADLINE_S)
         return run
 
     def log(self, view: View, run: RunInfo) -> str:

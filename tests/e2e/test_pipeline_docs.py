@@ -14,7 +14,10 @@ import pytest
 from paddleflow import Client
 from paddleflow.cli.main import cli
 from paddleflow.documents import load
-from tests.e2e.reader import DEADLINE_S, Reader, serving
+from tests.e2e.reader import Reader, serving
+from tests.e2e.servers import RUN_DEADLINE_S
+
+pytestmark = pytest.mark.timeout(600)
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TUTORIAL = DOCS / "tutorial" / "first-pipeline.md"
@@ -120,7 +123,7 @@ def test_every_pipeline_of_the_howto_runs(shell: tuple[Shell, Client], block: Bl
     if "entry_points" not in dict(load(text).value):  # type: ignore[call-overload]  # a mapping, or the test fails here
         text = "name: howto\nentry_points:\n" + "".join(f"  {line}\n" for line in text.splitlines())
     _, run_id = client.create_run("data", run_yaml_raw=text)
-    _, run = client.wait_run(run_id, timeout=DEADLINE_S)
+    _, run = client.wait_run(run_id, timeout=RUN_DEADLINE_S)
     assert run.status == "succeeded", run.run_msg
     assert not any(view.status == "skipped" for views in run.runtime.values() for view in views)
 
@@ -131,5 +134,5 @@ def test_every_program_of_the_howto_runs(shell: tuple[Shell, Client]) -> None:
     assert programs
     for block in programs:
         (reader.folder / "program.py").write_text(block.text)
-        _, run = client.wait_run(reader.type("python program.py").strip(), timeout=DEADLINE_S)
+        _, run = client.wait_run(reader.type("python program.py").strip(), timeout=RUN_DEADLINE_S)
         assert run.status == "succeeded", run.run_msg

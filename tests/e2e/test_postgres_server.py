@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.servers import Server, eventually
+from tests.e2e.servers import Server
 from tests.postgres import PostgresServer, postgres_server
+
+pytestmark = pytest.mark.timeout(600)
 
 __all__ = ["postgres_server"]
 
@@ -19,13 +22,14 @@ KINDS = ["JobSubmitted", "JobAdmitted", "JobStarted", "JobFinished"]
 @pytest.fixture
 def two_servers(tmp_path: Path, postgres_server: PostgresServer) -> Iterator[tuple[Server, Server]]:
     url = postgres_server.empty_schema()
-    first = Server(tmp_path / "first", None, "--database", url).wait_ready()
-    (tmp_path / "second").mkdir(mode=0o700)
-    shutil.copy(tmp_path / "first" / "installation.key", tmp_path / "second" / "installation.key")
-    second = Server(tmp_path / "second", None, "--database", url).wait_ready()
-    yield first, second
-    first.stop()
-    second.stop()
+    with ExitStack() as started:
+        first = Server(tmp_path / "first", None, "--database", url).wait_ready()
+        started.callback(first.stop)
+        (tmp_path / "second").mkdir(mode=0o700)
+        shutil.copy(tmp_path / "first" / "installation.key", tmp_path / "second" / "installation.key")
+        second = Server(tmp_path / "second", None, "--database", url).wait_ready()
+        started.callback(second.stop)
+        yield first, second
 
 
 def test_two_servers_on_one_database(two_servers: tuple[Server, Server], tmp_path: Path) -> None:
@@ -36,7 +40,7 @@ def test_two_servers_on_one_database(two_servers: tuple[Server, Server], tmp_pat
         status, answer = (first, second)[number % 2].call("POST", "/job/single", body)
         assert status == 200, answer
     for job_id in ids:
-        eventually(lambda job_id=job_id: second.job(job_id)["status"] == "succeeded", f"the end of {job_id}")
+        second.wait_for(lambda job_id=job_id: second.job(job_id)["status"] == "succeeded", f"the end of {job_id}")
         assert (tmp_path / job_id).read_text() == "ran\n"
         _, answer = first.call("GET", f"/event?follow=false&subject={job_id}")
         assert [event["kind"] for event in answer["eventList"]] == KINDS

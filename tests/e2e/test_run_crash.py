@@ -6,12 +6,14 @@ from __future__ import annotations
 import base64
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.servers import Server, eventually
+from tests.e2e.servers import RUN_DEADLINE_S, Server
+
+pytestmark = pytest.mark.timeout(600)
 
 KEY = "the-one-run"
 PIPELINE = """
@@ -46,12 +48,12 @@ class Story:
         self.ran = tmp_path / "ran"
         self.data = tmp_path / "data"
         self.data.mkdir()
-        self.servers: list[Server] = []
+        self.started = ExitStack()
 
     def start(self, moment: str = "") -> Server:
         script = Path(__file__).with_name("killable_server.py")
         server = Server(self.state, [sys.executable, str(script), str(self.state), "{port}", moment])
-        self.servers.append(server)
+        self.started.callback(server.stop)
         return server.wait_ready()
 
     def submit(self, server: Server) -> str:
@@ -68,7 +70,7 @@ class Story:
             assert status == 200, answer
             return answer["status"] if answer["status"] in ("succeeded", "failed", "terminated") else ""
 
-        return str(eventually(ended, f"the end of {run_id}"))
+        return str(server.wait_for(ended, f"the end of {run_id}", deadline_s=RUN_DEADLINE_S))
 
     def check(self, server: Server, run_id: str) -> None:
         assert self.wait_end(server, run_id) == "succeeded"
@@ -81,9 +83,8 @@ class Story:
 @pytest.fixture
 def story(tmp_path: Path) -> Iterator[Story]:
     story = Story(tmp_path)
-    yield story
-    for server in story.servers:
-        server.stop()
+    with story.started:
+        yield story
 
 
 @pytest.mark.slow
@@ -103,7 +104,7 @@ def test_killed_at_a_moment_of_a_run(story: Story, moment: str) -> None:
     server = story.start(moment)
     with suppress(ConnectionError):  # it may die of this very request
         story.submit(server)
-    eventually(server.died, "the server's death")
+    server.wait_dead()
     assert server.process.returncode == -9
     server = story.start()
     story.check(server, story.submit(server))  # the same key: the same run
@@ -126,7 +127,9 @@ entry_points:
     status, answer = server.call("POST", "/run", body, key=KEY)
     assert status == 201, answer
     for enough in (5, 20, 40):
-        eventually(lambda enough=enough: ran.exists() and len(ran.read_text().split()) >= enough, f"{enough} steps")
+        server.wait_for(
+            lambda enough=enough: len(ran.read_text().split()) >= enough, f"{enough} steps", deadline_s=RUN_DEADLINE_S
+        )
         server.kill()
         server = story.start()
     assert story.wait_end(server, answer["runID"]) == "succeeded"

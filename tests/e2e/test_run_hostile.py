@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.servers import Server, eventually
+from tests.e2e.servers import Server
 
 HUGE = """
 name: huge
@@ -33,8 +33,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     server = Server(tmp_path / "state").wait_ready()
     server.call("POST", "/fs", {"name": "main", "url": f"local://{tmp_path / 'data'}"})
     yield server
-    if not server.died():
-        server.kill()
+    server.kill()
 
 
 def start(server: Server, text: str) -> str:
@@ -48,7 +47,7 @@ def ended(server: Server, run_id: str) -> dict[str, Any]:
         answer: dict[str, Any] = server.call("GET", f"/run/{run_id}")[1]
         return answer if answer["status"] in ("succeeded", "failed", "terminated") else None
 
-    return dict(eventually(look, f"the end of {run_id}"))
+    return dict(server.wait_for(look, f"the end of {run_id}"))
 
 
 def test_files_that_take_hours_to_read_hold_up_nobody(server: Server, tmp_path: Path) -> None:
@@ -64,7 +63,7 @@ def test_files_that_take_hours_to_read_hold_up_nobody(server: Server, tmp_path: 
         file.truncate(1 << 40)
     start(server, HUGE)
     server.process.send_signal(signal.SIGTERM)
-    eventually(server.died, "the server's end, whatever its workers read")
+    server.wait_dead()  # whatever its workers read
 
 
 def test_values_made_of_values_do_not_fill_the_memory(server: Server) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from paddleflow.exports.airflow import airflow_dag
-from tests.e2e.servers import Server, eventually
+from tests.e2e.servers import Server
 from tests.exports.pipelines import ALL, plan_of
 
 PYTHON = os.environ.get("PADDLEFLOW_AIRFLOW_PYTHON", "")
@@ -79,7 +79,7 @@ def run_here(server: Server, directory: Path, name: str) -> str:
         _, run = server.call("GET", f"/run/{answer['runID']}")
         return run["status"] if run["status"] in ("succeeded", "failed", "terminated") else ""
 
-    return str(eventually(ended, f"the end of {name}", deadline_s=120))
+    return str(server.wait_for(ended, f"the end of {name}", deadline_s=120))
 
 
 def contents(directory: Path) -> dict[str, str]:

@@ -8,6 +8,7 @@ import os
 import pickle
 import tomllib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from fsspec.tests import abstract
 from paddleflow.files import Files
 from paddleflow.files.spec import PaddleFlowFileSystem
 from tests.files.conftest import Storage, stored
+from tests.waiting import DEADLINE_S
 
 
 class Ours(abstract.AbstractFixtures):
@@ -159,24 +161,26 @@ def test_forked_readers_open_their_own(on_local: Storage) -> None:
     assert held.read(10) == content[:10]
     context = multiprocessing.get_context("fork")
     ends = []
-    for index in range(3):
-        ours, theirs = context.Pipe()
+    with ExitStack() as started:
+        for index in range(3):
+            ours, theirs = context.Pipe()
 
-        def work(end=theirs, index=index) -> None:  # type: ignore[no-untyped-def]
-            held.seek(index * 1000)
-            end.send((read_in_child(fs, "data/f", index * (1 << 20)), held.read(1000), len(on_local.opened)))
+            def work(end=theirs, index=index) -> None:  # type: ignore[no-untyped-def]
+                held.seek(index * 1000)
+                end.send((read_in_child(fs, "data/f", index * (1 << 20)), held.read(1000), len(on_local.opened)))
 
-        process = context.Process(target=work)
-        process.start()
-        ends.append((index, ours, process))
-    for index, ours, process in ends:
-        assert ours.poll(60), "the child never answered"
-        fresh, from_held, opened = ours.recv()
-        assert fresh == content[index << 20 :][:1000]
-        assert from_held == content[index * 1000 :][:1000]
-        assert opened == 2, "it opened its own"
-        process.join(60)
-        assert process.exitcode == 0
+            process = context.Process(target=work)
+            process.start()
+            started.callback(process.kill)
+            ends.append((index, ours, process))
+        for index, ours, process in ends:
+            assert ours.poll(DEADLINE_S), "the child never answered"
+            fresh, from_held, opened = ours.recv()
+            assert fresh == content[index << 20 :][:1000]
+            assert from_held == content[index * 1000 :][:1000]
+            assert opened == 2, "it opened its own"
+            process.join()
+            assert process.exitcode == 0
     assert held.read() == content[10:]
     held.close()
     files.close()

@@ -93,6 +93,7 @@ def test_a_part_is_all_that_is_fetched(storage: Storage, files: Files, write: Wr
     with files.open("data", "/large") as file:
         file.seek(5 * MIB + 7)
         assert file.read(10) == content_of(LARGE)[5 * MIB + 7 :][:10]
+        files._filesystems.ahead.shutdown(wait=True)
         assert storage.opened[0].stagehand.fetcher.tally.bytes <= 3 * MIB
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.servers import eventually
 from tests.frameworks.training import EXAMPLES, Training, role
 
 pytestmark = pytest.mark.timeout(900)
@@ -52,12 +51,13 @@ def wait_for_size(training: Training, job: str, size: int) -> None:
     """Until it has trained for a while with so many."""
 
     def is_so() -> bool:
-        assert training.job(job)["status"] in ("init", "pending", "running"), "the job has ended"
+        if training.job(job)["status"] not in ("init", "pending", "running"):
+            pytest.fail(f"the job has ended: {training.told(job)}")
         latest = points_of(training, job)[-REPORTS:]
         return len(latest) == REPORTS and all(point.size == size for point in latest)
 
     try:
-        eventually(is_so, f"training on {size} workers", SIZE_DEADLINE_S)
+        training.wait_for(is_so, f"training on {size} workers", deadline_s=SIZE_DEADLINE_S)
     except AssertionError as error:
         error.add_note(training.told(job))
         raise

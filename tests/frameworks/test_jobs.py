@@ -74,7 +74,7 @@ def test_mpi_ranks_run_in_the_workers(training: Training) -> None:
 
 
 @pytest.mark.uses("mpirun", "mpi4py")
-def test_a_failing_rank_fails_the_job(training: Training) -> None:
+def test_a_failing_mpi_rank_fails_the_job(training: Training) -> None:
     job = training.submit("mpi", role("master", 1, "mpirun -np 2 sh -c 'exit 3'"), role("worker", 2, ""))
     assert training.ended(job) == "failed"
     assert "exit code 3" in training.job(job)["message"]

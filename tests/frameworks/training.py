@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.servers import Server, eventually
+from tests.e2e.servers import Server
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "training"
 JOB_DEADLINE_S = 300.0
@@ -25,27 +25,23 @@ class Training:
         self.directory = directory
         self.python = str(venv / "bin" / "python")
         self.bin = venv / "bin"
-        self._jobs: list[str] = []
         config = directory / "server.yaml"
         config.write_text(_NODES)
         self._server = Server(directory / "state", None, "--config", str(config)).wait_ready()
+        self.wait_for = self._server.wait_for
 
     def close(self) -> None:
         """Jobs outlive their server: what a failed test left behind is stopped first."""
-        for job in self._jobs:
-            self.stop(job)
-            self.ended(job)
-        self._server.stop()
+        try:
+            self._server.end_jobs(JOB_DEADLINE_S)
+        finally:
+            self._server.stop()
 
     def submit(self, framework: str, *members: dict[str, Any], **more: Any) -> str:
         body = {"framework": framework, "schedulingPolicy": {"queue": "default-queue"}, "members": members, **more}
         status, answer = self._server.call("POST", "/job/distributed", body)
         assert status == 200, answer
-        return self._noted(answer)
-
-    def _noted(self, answer: dict[str, str]) -> str:
-        self._jobs.append(answer["id"])
-        return answer["id"]
+        return str(answer["id"])
 
     def submit_single(self, command: str, cpu: str) -> str:
         body = {**role("", 1, command, cpu=cpu), "schedulingPolicy": {"queue": "default-queue"}}
@@ -53,7 +49,7 @@ class Training:
             del body[name]
         status, answer = self._server.call("POST", "/job/single", body)
         assert status == 200, answer
-        return self._noted(answer)
+        return str(answer["id"])
 
     def job(self, job_id: str) -> dict[str, Any]:
         return self._server.job(job_id)
@@ -78,10 +74,11 @@ class Training:
 
     def ended(self, job_id: str) -> str:
         """The status it ended with."""
-        job = eventually(
-            lambda: (job := self.job(job_id))["status"] in _ENDED and job, f"the end of {job_id}", JOB_DEADLINE_S
-        )
-        return str(job["status"])
+        return self.wait_for(lambda: self._end_of(job_id), f"the end of {job_id}", deadline_s=JOB_DEADLINE_S)
+
+    def _end_of(self, job_id: str) -> str | None:
+        status = str(self.job(job_id)["status"])
+        return status if status in _ENDED else None
 
     def told(self, job_id: str) -> str:
         """For people who read a failed test."""

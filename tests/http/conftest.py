@@ -20,7 +20,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Iterator[Served]:
-    served = Served(tmp_path, busy_timeout_s=0.3)
+    served = Served(tmp_path)
     yield served
     served.close()
 

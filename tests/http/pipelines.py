@@ -6,7 +6,8 @@ import base64
 from pathlib import Path
 from typing import Any
 
-from tests.http.served import Answer, Caller, Served, eventually
+from tests.http.served import Answer, Caller, Served
+from tests.waiting import wait_for
 
 TWO_STEPS = """
 name: pair
@@ -70,7 +71,7 @@ def view_of(caller: Caller, run_id: str, step: str) -> dict[str, Any]:
         views = shown(caller, run_id)["runtime"].get(step, [])
         return views[0] if views and views[0]["jobID"] else None
 
-    return eventually(started, f"{step} of {run_id} has a job")
+    return wait_for(started, f"{step} of {run_id} has a job")
 
 
 def end(served: Served, caller: Caller, run_id: str, step: str, exit_code: int = 0) -> str:
@@ -87,4 +88,4 @@ def ended(caller: Caller, run_id: str) -> str:
         found = shown(caller, run_id)["status"]
         return found if found in ("succeeded", "failed", "terminated", "skipped") else None
 
-    return eventually(status, f"{run_id} ended")
+    return wait_for(status, f"{run_id} ended")

@@ -6,12 +6,11 @@ import http.client
 import json
 import socket
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import uvicorn
@@ -29,23 +28,11 @@ from paddleflow.testing.builders import a_node, resources
 from paddleflow.wiring.platform import Outside, Platform
 from paddleflow.wiring.serve import services_of
 from paddleflow.wiring.server_storage import OpenedStorages
+from tests.waiting import DEADLINE_S, wait_for
 
 PREFIX = "/api/paddleflow/v1"
 ROOT_PASSWORD = "paddleflow"
 KEY = b"k" * 32
-
-T = TypeVar("T")
-
-
-def eventually(ask: Callable[[], T | None], what: str, deadline_s: float = 20.0) -> T:
-    """The first answer that is neither None nor False, or a failure that says what never came."""
-    until = time.monotonic() + deadline_s
-    while True:
-        answer = ask()
-        if answer is not None and answer is not False:
-            return answer
-        assert time.monotonic() < until, f"never happened: {what}"
-        time.sleep(0.01)
 
 
 @dataclass
@@ -86,7 +73,7 @@ class Caller:
         raw: bytes | None = None,
         prefix: str = PREFIX,
     ) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
         try:
             sent = dict(self.headers)
             if self.token:
@@ -117,7 +104,7 @@ class Caller:
         target = PREFIX + path + ("?" + urlencode(query) if query else "")
         given = {"Host": "test", "x-pf-authorization": self.token, **(headers or {})}
         lines = [f"GET {target} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items()), "", ""]
-        sock = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        sock = socket.create_connection(("127.0.0.1", self.port), timeout=DEADLINE_S)
         sock.sendall("\r\n".join(lines).encode())
         return sock
 
@@ -137,11 +124,11 @@ class EndingServer(uvicorn.Server):
 
 
 class Served:
-    def __init__(self, directory: Path, *, busy_timeout_s: float = 5.0, real_storages: bool = False) -> None:
+    def __init__(self, directory: Path, *, real_storages: bool = False) -> None:
         self.clock = SystemClock()
         self.identity = KeyedIdentity(KEY, token_life=timedelta(hours=1))
         self.database = directory / "pf.db"
-        self.store = SqlStore(f"sqlite:///{self.database}", busy_timeout_s=busy_timeout_s)
+        self.store = SqlStore(f"sqlite:///{self.database}", busy_timeout_s=DEADLINE_S)
         self.runtime = MemoryRuntime(clock=self.clock, nodes=[a_node("node-1", resources("64", "256Gi", gpus=8))])
         self.storages = RecordedStorages()
         storages = OpenedStorages() if real_storages else self.storages
@@ -162,19 +149,21 @@ class Served:
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]
+        # Streams that nobody ends are cut off, but not before ``stop_http`` has seen that they are still there.
+        longer = round(1.5 * DEADLINE_S)
         config = uvicorn.Config(
-            self.app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=20
+            self.app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=longer
         )
         self.server = EndingServer(config)
         self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self._socket]}, daemon=True)
         self._thread.start()
-        eventually(lambda: self.server.started, "the server started")
+        wait_for(lambda: self.server.started, "the server started")
         self.root = self.login("root", ROOT_PASSWORD)
 
     def stop_http(self) -> bool:
         """Ask the server to stop; whether it did within the deadline."""
         self.server.should_exit = True
-        self._thread.join(15)
+        self._thread.join(DEADLINE_S)
         return not self._thread.is_alive()
 
     def close(self) -> None:
@@ -201,8 +190,8 @@ class Served:
             job = self.root.get(f"/job/{job_id}").json
             return job["runtime"]["name"] if job["status"] == "running" else None
 
-        return eventually(running, f"{job_id} runs")
+        return wait_for(running, f"{job_id} runs")
 
     def finish(self, job_id: str, exit_code: int = 0) -> None:
         self.runtime.finish(self.task_of(job_id), exit_code)  # type: ignore[arg-type]
-        eventually(lambda: self.root.status_of(job_id) in ("succeeded", "failed"), f"{job_id} ended")
+        wait_for(lambda: self.root.status_of(job_id) in ("succeeded", "failed"), f"{job_id} ended")

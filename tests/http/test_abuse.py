@@ -11,7 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.http.served import PREFIX, Caller, Served, eventually
+from paddleflow.adapters.sql.store import SqlStore
+from tests.http.served import PREFIX, Caller, Served
+from tests.waiting import DEADLINE_S, wait_for
 
 Unique = Callable[[str], str]
 MIB = 1024 * 1024
@@ -164,7 +166,7 @@ def test_large_body_in_chunks(root: Caller, served: Served) -> None:
         f"POST {PREFIX}/job/single HTTP/1.1\r\nHost: x\r\nx-pf-authorization: {root.token}\r\n"
         "Transfer-Encoding: chunked\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as sock:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=DEADLINE_S) as sock:
         sock.sendall(head.encode())
         chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
         for _ in range(40):
@@ -181,7 +183,7 @@ def test_a_body_at_the_limit_is_read(root: Caller) -> None:
 
 def test_one_name_has_one_winner(root: Caller, unique: Unique) -> None:
     name = unique("race")
-    start = threading.Barrier(8)
+    start = threading.Barrier(8, timeout=DEADLINE_S)
 
     def create(_: int) -> int:
         start.wait()
@@ -192,9 +194,17 @@ def test_one_name_has_one_winner(root: Caller, unique: Unique) -> None:
     assert statuses == [200] + [403] * 7
 
 
+def make_impatient(store: SqlStore) -> None:
+    """From now on it does not wait for other writers; in all else these tests wait, however slow the machine is."""
+    with store.write():  # the connection is every thread's, in turns
+        store._database._writer.execute("PRAGMA busy_timeout = 0")  # type: ignore[attr-defined]
+    store._busy_timeout_s = 0.3
+
+
 def test_a_locked_database_is_a_503(fresh: Served) -> None:
     job = fresh.root.submit()
-    other = sqlite3.connect(fresh.database, isolation_level=None)
+    make_impatient(fresh.store)
+    other = sqlite3.connect(fresh.database, isolation_level=None, timeout=DEADLINE_S)
     try:
         other.execute("BEGIN EXCLUSIVE")
         answers = [
@@ -209,15 +219,16 @@ def test_a_locked_database_is_a_503(fresh: Served) -> None:
     finally:
         other.execute("ROLLBACK")
         other.close()
-    eventually(lambda: fresh.root.call("GET", "/readyz", prefix="").status == 200, "the database is back")
-    assert fresh.root.post("/queue", {"name": "late", "namespace": "default"}).status == 200
+    wait_for(lambda: fresh.root.call("GET", "/readyz", prefix="").status == 200, "the database is back")
+    late = {"name": "late", "namespace": "default"}
+    wait_for(lambda: fresh.root.post("/queue", late).status == 200, "it is written to again")
 
 
 def test_a_defect_is_a_canned_500(fresh: Served, caplog: pytest.LogCaptureFixture) -> None:
     """A row no code of ours would write stands for a defect."""
     job = fresh.root.submit(command="echo unspeakable")
     fresh.finish(job)
-    with sqlite3.connect(fresh.database) as other:
+    with sqlite3.connect(fresh.database, timeout=DEADLINE_S) as other:
         table = next(
             name
             for (name,) in other.execute("SELECT name FROM sqlite_master WHERE type = 'table'")

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from tests.http.pipelines import WITH_ARTIFACTS, a_filesystem, end, ended, shown, start, view_of
-from tests.http.served import Answer, Caller, Served, eventually
+from tests.http.served import Answer, Caller, Served
+from tests.waiting import wait_for
 
 Unique = Callable[[str], str]
 
@@ -253,4 +254,4 @@ def test_a_result_is_reused_and_the_cache_explains_itself(
     assert (gone.status, gone.code) == (404, "RunCacheNotFound")
     deleted = alice.call("DELETE", f"/run/{first}", {"checkCache": False})
     assert deleted.status == 200
-    eventually(lambda: not (tmp_path / path).exists(), "the files went with their run")
+    wait_for(lambda: not (tmp_path / path).exists(), "the files went with their run")

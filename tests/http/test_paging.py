@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.http.served import Caller, Served, eventually
+from tests.http.served import Caller, Served
+from tests.waiting import wait_for
 
 Unique = Callable[[str], str]
 
@@ -58,7 +59,7 @@ def test_pages_under_filters(served: Served, alice: Caller, jobs: list[str]) -> 
     assert len(alice.get("/job", queue="default-queue").json["jobList"]) == 9
     assert alice.get("/job", timestamp=4_000_000_000).json["jobList"] == []
     assert len(alice.get("/job", timestamp=1).json["jobList"]) == 9
-    eventually(lambda: alice.status_of(jobs[-1]) == "running", "the last runs")
+    wait_for(lambda: alice.status_of(jobs[-1]) == "running", "the last runs")
     assert len(alice.get("/job", startTime="2020-01-01 00:00:00").json["jobList"]) == 9
     assert alice.get("/job", startTime="2099-01-01 00:00:00").json["jobList"] == []
 

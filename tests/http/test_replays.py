@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +18,12 @@ from paddleflow.engine import replays
 from paddleflow.sdk.replays import MetricsInfo
 from paddleflow.simulation.metrics import Metrics
 from paddleflow.simulation.trace import TraceJob, read_trace
-from tests.http.served import Answer, Caller, Served, eventually
+from tests.http.served import Answer, Caller, Served
+from tests.waiting import DEADLINE_S, wait_for
 
 Unique = Callable[[str], str]
 TINY = "submit,duration,gpus\n0,100,3\n10,50,4\n20,30,1\n"
 FOUR_GPUS = {"nodes": [{"gpus": 4}]}
-LONG = "submit,duration,gpus,id\n" + "".join(f"{n},{5000 - n},1,j{n}\n" for n in range(4000))
 
 
 def told(answer: Answer) -> list[TraceJob]:
@@ -48,9 +51,9 @@ def past(served: Served, alice: Caller) -> dict[str, str]:
         },
     ).json["id"]
 
-    eventually(lambda: served.root.status_of(team) == "running", "the team runs")
+    wait_for(lambda: served.root.status_of(team) == "running", "the team runs")
     assert served.root.put(f"/job/{team}", action="stop").status == 200
-    eventually(lambda: served.root.status_of(team) == "terminated", "the team was stopped")
+    wait_for(lambda: served.root.status_of(team) == "terminated", "the team was stopped")
     large = {"cpu": "20", "mem": "1Gi"}
     running = served.root.submit(flavour=large)
     served.task_of(running)
@@ -191,8 +194,20 @@ def test_it_is_in_the_document(root: Caller) -> None:
     assert paths["/api/paddleflow/v1/simulate"]["post"]["x-access"] == "root"
 
 
+@pytest.fixture
+def endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Replays never end by themselves, however fast the machine is: their interpreter waits for a line that nobody
+    writes. Undone, they are as always."""
+    os.mkfifo(tmp_path / "gate")
+    interpreter = tmp_path / "held"
+    interpreter.write_text(f'#!/bin/sh\nread line < "{tmp_path}/gate"\nexec "{sys.executable}" "$@"\n')
+    interpreter.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(interpreter))
+    return monkeypatch
+
+
 class _Asking(threading.Thread):
-    """A replay that takes its time, asked for beside the test."""
+    """A replay asked for beside the test."""
 
     def __init__(self, served: Served) -> None:
         super().__init__(daemon=True)
@@ -200,13 +215,13 @@ class _Asking(threading.Thread):
         self.answer: Answer | None = None
         self.start()
         process = served.platform.reads._replays._process
-        eventually(lambda: process._running is not None or None, "the replay is under way")
+        wait_for(lambda: process._running, "the replay is under way")
 
     def run(self) -> None:
-        body = {"trace": LONG, "cluster": {"nodes": [{"gpus": 8, "count": 50}]}, "policy": "all"}
-        self.answer = self._served.root.post("/simulate", body)
+        self.answer = self._served.root.post("/simulate", {"trace": TINY, "cluster": FOUR_GPUS})
 
 
+@pytest.mark.usefixtures("endless")
 def test_one_at_a_time_and_nobody_else_waits(fresh: Served) -> None:
     asking = _Asking(fresh)
     refused = fresh.root.post("/simulate", {"trace": TINY, "cluster": FOUR_GPUS})
@@ -215,18 +230,17 @@ def test_one_at_a_time_and_nobody_else_waits(fresh: Served) -> None:
     fresh.finish(fresh.root.submit())
     assert asking.answer is None, "a job was submitted, run and shown while the replay went on"
     fresh.platform.reads.close()
-    asking.join(10)
+    asking.join(DEADLINE_S)
     assert asking.answer is not None
     assert (asking.answer.status, asking.answer.message) == (503, "the server is stopping"), "who waited is told"
     stopped = fresh.root.post("/simulate", {"trace": TINY, "cluster": FOUR_GPUS})
     assert (stopped.status, "stopping" in stopped.message) == (503, True)
 
 
-def test_it_is_given_up_when_it_takes_too_long(fresh: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replays, "_LONGEST_S", 0.3)
-    body = {"trace": LONG, "cluster": {"nodes": [{"gpus": 8, "count": 50}]}, "policy": "all"}
-    answer = fresh.root.post("/simulate", body)
+def test_it_is_given_up_when_it_takes_too_long(fresh: Served, endless: pytest.MonkeyPatch) -> None:
+    endless.setattr(replays, "_LONGEST_S", 0.3)
+    answer = fresh.root.post("/simulate", {"trace": TINY, "cluster": FOUR_GPUS})
     assert answer.status == 400, answer.body
     assert "given up after 0.3 s" in answer.message
-    monkeypatch.undo()
+    endless.undo()
     assert fresh.root.post("/simulate", {"trace": TINY, "cluster": FOUR_GPUS}).status == 200

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.http.pipelines import TWO_STEPS, a_filesystem, encoded, end, ended, shown, start, view_of
-from tests.http.served import Answer, Caller, Served, eventually
+from tests.http.served import Answer, Caller, Served
+from tests.waiting import wait_for
 
 Unique = Callable[[str], str]
 
@@ -64,7 +65,7 @@ def test_a_run_from_text_to_its_end(served: Served, alice: Caller) -> None:
 
 def test_loops_dags_and_post_processing_are_shown(served: Served, alice: Caller) -> None:
     run_id = start(alice, LOOPS)
-    views = eventually(
+    views = wait_for(
         lambda: (
             (found := shown(alice, run_id)["runtime"]).get("many") and all(v["jobID"] for v in found["many"]) and found
         ),
@@ -74,7 +75,7 @@ def test_loops_dags_and_post_processing_are_shown(served: Served, alice: Caller)
     assert views["none"] == []
     for view in views["many"]:
         served.finish(view["jobID"])
-    inner = eventually(
+    inner = wait_for(
         lambda: next(
             (
                 view["jobID"]
@@ -87,7 +88,7 @@ def test_loops_dags_and_post_processing_are_shown(served: Served, alice: Caller)
         "the inner step has a job",
     )
     served.finish(inner)
-    tidy = eventually(lambda: shown(alice, run_id)["postProcess"].get("tidy", {}).get("jobID") or None, "it tidies")
+    tidy = wait_for(lambda: shown(alice, run_id)["postProcess"].get("tidy", {}).get("jobID") or None, "it tidies")
     served.finish(tidy)
     assert ended(alice, run_id) == "succeeded"
     graph = alice.get(f"/run/{run_id}/graph").json

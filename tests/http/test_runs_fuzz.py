@@ -55,7 +55,7 @@ LINES = st.sampled_from((TWO_STEPS + WITH_ARTIFACTS % "x").splitlines(keepends=T
 
 
 @given(st.lists(st.one_of(LINES, WORDS), max_size=40).map("".join))
-@settings(max_examples=150, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 def test_no_pipeline_makes_the_server_fail(root: Caller, text: str) -> None:
     answer = root.post("/run/check", {"runYamlRaw": encoded(text)})
     assert answer.status in (200, 400), (answer.body, text)
@@ -65,7 +65,7 @@ def test_no_pipeline_makes_the_server_fail(root: Caller, text: str) -> None:
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=60, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 def test_no_bytes_make_the_server_fail(root: Caller, raw: bytes) -> None:
     body = {"runYamlRaw": base64.b64encode(raw).decode()}
     assert root.post("/run/check", body).status in (200, 400)
@@ -90,14 +90,14 @@ NODE = st.dictionaries(st.sampled_from(NODE_KEYS.split()), JSON, max_size=4)
 
 
 @given(st.dictionaries(KEYS, JSON, max_size=4), st.dictionaries(st.sampled_from(["a", "b-c"]), NODE, max_size=2))
-@settings(max_examples=150, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 def test_no_document_makes_the_server_fail(root: Caller, more: dict[str, Any], nodes: dict[str, Any]) -> None:
     answer = root.post("/runjson", {"entryPoints": nodes, **more})
     assert answer.status in (201, 400, 403), (answer.body, more, nodes)
 
 
 @given(st.dictionaries(st.sampled_from(["size", "rate", "first.size", "first", ".", ""]) | st.text(max_size=5), JSON))
-@settings(max_examples=100, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 def test_no_parameters_make_the_server_fail(root: Caller, parameters: dict[str, Any]) -> None:
     answer = root.post("/run/check", {"runYamlRaw": encoded(TWO_STEPS), "parameters": parameters})
     assert answer.status in (200, 400), (answer.body, parameters)

@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.http.served import PREFIX, Caller, Served, eventually
+from tests.http.served import PREFIX, Caller, Served
+from tests.waiting import wait_for
 
 LOCAL = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -326,7 +327,7 @@ def test_job_life(served: Served, root: Caller, alice: Caller) -> None:
         assert (other.status, other.code) == (403, "ActionNotAllowed")
     stopped = alice.put(f"/job/{job_id}", action="stop")
     assert (stopped.status, stopped.body) == (200, b"")
-    eventually(lambda: alice.status_of(job_id) == "terminated", "the job ended")
+    wait_for(lambda: alice.status_of(job_id) == "terminated", "the job ended")
     assert LOCAL.fullmatch(alice.get(f"/job/{job_id}").json["finishTime"])
     assert alice.put(f"/job/{job_id}", action="stop").code == "ActionNotAllowed"
     gone = alice.delete(f"/job/{job_id}")
@@ -340,7 +341,7 @@ def test_waiting_job_says_why(root: Caller) -> None:
     assert root.post("/queue", body).status == 200
     policy = {"schedulingPolicy": {"queue": name}}
     first, second = root.submit(**policy), root.submit(**policy)
-    eventually(lambda: root.status_of(first) == "running", "the first runs")
+    wait_for(lambda: root.status_of(first) == "running", "the first runs")
     why = root.get(f"/job/{second}/why").json
     assert why["status"] == "init"
     assert why["sentence"].startswith("it waits: queue tiny")
@@ -444,7 +445,7 @@ def test_statistics(served: Served, root: Caller, alice: Caller) -> None:
         result = alice.get(f"/statistics/jobDetail/{job}", step=1).json["result"]
         return result if result[0]["taskInfo"][1]["values"] else None
 
-    series = eventually(sampled, "a sample was taken")
+    series = wait_for(sampled, "a sample was taken")
     assert series[0]["taskName"] == task  # type: ignore[index]
     assert [one["metric"] for one in series[0]["taskInfo"]] == ["cpu_usage_rate", "memory_usage"]  # type: ignore[index]
     assert alice.get(f"/statistics/jobDetail/{job}", start=5, end=4).code == "InvalidURI"

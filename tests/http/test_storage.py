@@ -12,7 +12,8 @@ import pytest
 
 from paddleflow.adapters.identity import open_sealed_plan
 from paddleflow.domain.errors import Denied
-from tests.http.served import Answer, Caller, Served, eventually
+from tests.http.served import Answer, Caller, Served
+from tests.waiting import wait_for
 
 SECRET = "unspeakable-secret-9"
 S3 = {"accessKey": "AK", "secretKey": SECRET, "endpoint": "s3.example.org"}
@@ -273,7 +274,7 @@ def test_snapshots(served: Served, alice: Caller, bucket: str) -> None:
         row = alice.get(f"{path}/{snapshot}").json
         return row if row["state"] == "ready" else None
 
-    row = eventually(ready, "the snapshot is ready")
+    row = wait_for(ready, "the snapshot is ready")
     assert LOCAL_TIME.fullmatch(row.pop("createTime"))
     assert LOCAL_TIME.fullmatch(row.pop("updateTime"))
     assert row == {
@@ -294,7 +295,7 @@ def test_snapshots(served: Served, alice: Caller, bucket: str) -> None:
     )
     assert alice.delete(f"/fsMount/{mount['mountID']}").status == 200
     assert alice.delete(f"{path}/{snapshot}").status == 200
-    eventually(lambda: alice.get(f"{path}/{snapshot}").status == 404, "the snapshot is gone")
+    wait_for(lambda: alice.get(f"{path}/{snapshot}").status == 404, "the snapshot is gone")
     assert snapshot not in served.storages.made
     assert alice.post(path, {"subPath": "../up"}).code == "InvalidArguments"
     assert alice.post("/fsMount", {"fsName": bucket, "snapshot": "snap-none"}).code == "InvalidArguments"

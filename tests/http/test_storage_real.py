@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.http.served import Served, eventually
+from tests.http.served import Served
 from tests.objects.servers import S3Server, start_rclone_s3
-
-pytestmark = pytest.mark.timeout(120)
+from tests.waiting import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +64,7 @@ def test_a_snapshot_is_a_manifest_on_the_storage(connected: Served, s3: S3Server
         row = root.get(f"/fs/kept/snapshot/{snapshot}").json
         return row if row["state"] != "creating" else None
 
-    row = eventually(ended, "the snapshot is made", deadline_s=60)
+    row = wait_for(ended, "the snapshot is made")
     assert (row["state"], row["files"], row["bytes"]) == ("ready", 2, 1010), row
     manifest = buckets / "data" / "set" / ".paddleflow" / "snapshots" / f"{snapshot}.jsonl.gz"
     lines = [json.loads(line) for line in gzip.decompress(manifest.read_bytes()).splitlines()]
@@ -74,5 +73,5 @@ def test_a_snapshot_is_a_manifest_on_the_storage(connected: Served, s3: S3Server
         "b.bin": 10,
     }
     assert root.delete(f"/fs/kept/snapshot/{snapshot}").status == 200
-    eventually(lambda: root.get(f"/fs/kept/snapshot/{snapshot}").status == 404, "it is gone", deadline_s=60)
+    wait_for(lambda: root.get(f"/fs/kept/snapshot/{snapshot}").status == 404, "it is gone")
     assert not manifest.exists()

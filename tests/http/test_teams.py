@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tests.http.served import PREFIX, Caller, Served, eventually
+from tests.http.served import PREFIX, Caller, Served
+from tests.waiting import wait_for
 
 Unique = Callable[[str], str]
 WORKER = {"role": "worker", "replicas": 2, "image": "x", "command": "x"}
@@ -18,8 +19,8 @@ def submit(caller: Caller, **changes: Any) -> str:
     return str(answer.json["id"])
 
 
-def team_of(caller: Caller, job: str, count: int) -> list[str]:
-    """The tasks of the job, once so many run."""
+def team_of(caller: Caller, job: str, count: int, *, besides: list[str] | None = None) -> list[str]:
+    """The tasks of the job, once so many run and they are others than ``besides``."""
 
     def running() -> list[str] | None:
         shown = caller.get(f"/job/{job}").json
@@ -27,9 +28,10 @@ def team_of(caller: Caller, job: str, count: int) -> list[str]:
             return None
         runtime = shown["distributedRuntime"]
         counts = json.loads(runtime["status"])
-        return [task["name"] for task in runtime["runtimes"]][:count] if counts["running"] == count else None
+        names = [task["name"] for task in runtime["runtimes"]][:count]
+        return names if counts["running"] == count and names != besides else None
 
-    return eventually(running, f"{count} tasks of {job} run")
+    return wait_for(running, f"{count} tasks of {job} run")
 
 
 def test_a_team_is_shown_whole(served: Served, alice: Caller) -> None:
@@ -58,22 +60,21 @@ def test_a_team_is_shown_whole(served: Served, alice: Caller) -> None:
         assert (log.body, log.headers["x-log-size"]) == (f"I am {number}\n".encode(), "7")
     for task in tasks:
         served.runtime.finish(task)  # type: ignore[arg-type]
-    eventually(lambda: alice.status_of(job) == "succeeded", "the team ended")
+    wait_for(lambda: alice.status_of(job) == "succeeded", "the team ended")
 
 
 def test_a_failed_team_starts_again_and_says_so(served: Served, alice: Caller) -> None:
     job = submit(alice, runPolicy={"retries": 1, "backoffSeconds": 0})
     first = team_of(alice, job, 2)
     served.runtime.finish(first[1], 3)  # type: ignore[arg-type]
-    second = eventually(lambda: (now := team_of(alice, job, 2)) != first and now, "the second attempt runs")
-    assert isinstance(second, list)
+    second = team_of(alice, job, 2, besides=first)
     assert not set(first) & set(second), "a task id never means two processes"
     shown = alice.get(f"/job/{job}").json
     assert "1 of 1 retries used" in shown["message"]
     names = [task["name"] for task in shown["distributedRuntime"]["runtimes"]]
     assert (set(names[:2]), set(names[2:])) == (set(second), set(first)), "the present attempt comes first"
     served.runtime.finish(second[0], 4)  # type: ignore[arg-type]
-    eventually(lambda: alice.status_of(job) == "failed", "no retry is left")
+    wait_for(lambda: alice.status_of(job) == "failed", "no retry is left")
     assert alice.get(f"/job/{job}").json["finishTime"]
 
 
@@ -87,7 +88,7 @@ def test_a_single_job_shows_its_latest_attempt(served: Served, alice: Caller) ->
         name: str = shown["runtime"]["name"]
         return name if shown["status"] == "running" and name != first else None
 
-    second = eventually(again, "the second attempt runs")
+    second = wait_for(again, "the second attempt runs")
     served.runtime.write_log(second, b"again\n")  # type: ignore[arg-type]
     assert alice.get(f"/job/{job}/log").body == b"again\n"
     served.finish(job)
@@ -105,7 +106,7 @@ def test_an_elastic_team(served: Served, alice: Caller, bobby: Caller) -> None:
     assert bobby.get(f"/job/{job}/membership").status == 403
     for task in tasks:
         served.runtime.finish(task)  # type: ignore[arg-type]
-    eventually(lambda: alice.status_of(job) == "succeeded", "the team ended")
+    wait_for(lambda: alice.status_of(job) == "succeeded", "the team ended")
 
 
 def test_eta(served: Served, root: Caller, alice: Caller, bobby: Caller, unique: Unique) -> None:

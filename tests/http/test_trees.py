@@ -13,7 +13,8 @@ from paddleflow.domain.commands import ReportNodes
 from paddleflow.domain.ids import DEFAULT_CLUSTER
 from paddleflow.domain.users import PLATFORM
 from paddleflow.testing.builders import a_node, resources
-from tests.http.served import Answer, Caller, Served, eventually
+from tests.http.served import Answer, Caller, Served
+from tests.waiting import wait_for
 
 Unique = Callable[[str], str]
 PARENT = "paddleflow.baidu.com/elastic-resource-quota-parent"
@@ -40,7 +41,7 @@ def test_a_tree_grows_and_is_taken_down(root: Caller, unique: Unique) -> None:
     assert job in busy.message
     assert root.get(f"/queue/{child}").code == "QueueNameNotFound", "nothing half applied"
     assert root.put(f"/job/{job}", action="stop").status == 200
-    eventually(lambda: root.status_of(job) == "terminated", f"{job} ended")
+    wait_for(lambda: root.status_of(job) == "terminated", f"{job} ended")
     assert create(root, child, "2", "16", parent, weight=3).status == 200
     assert (shown(root, child)["parent"], shown(root, child)["weight"]) == (parent, 3)
     assert shown(root, parent)["status"] == "closed"

@@ -13,9 +13,11 @@ from paddleflow.adapters.objects.endpoints import open_s3
 from paddleflow.adapters.objects.retry import Patience, Retry
 from paddleflow.adapters.objects.s3 import S3Store
 from tests.objects.servers import S3Server, start_moto_s3, start_rclone_s3
+from tests.waiting import DEADLINE_S
 
-QUICK = Retry(patience=Patience(attempts=5, first_pause_s=0.01, longest_pause_s=0.1, deadline_s=30))
-SHORT = Limits(connect_s=5, stall_s=20)
+QUICK = Retry(patience=Patience(attempts=5, first_pause_s=0.01, longest_pause_s=0.1, deadline_s=1000))
+PATIENT = Limits(connect_s=DEADLINE_S, stall_s=DEADLINE_S)
+"""Nothing that works comes near it, however slow the machine."""
 
 _roots = itertools.count()
 
@@ -59,7 +61,7 @@ def opener(server: S3Server) -> Iterator[MakeS3]:
     with ExitStack() as stack:
 
         def open(
-            root: str | None = None, *, limits: Limits = SHORT, retry: Retry = QUICK, **properties: str
+            root: str | None = None, *, limits: Limits = PATIENT, retry: Retry = QUICK, **properties: str
         ) -> S3Store:
             root = f"test {next(_roots)}/root" if root is None else root
             store = open_s3("s3", "", root, server.properties("bucket", **properties), limits=limits, retry=retry)

@@ -1,5 +1,5 @@
-"""A proxy that knows nothing but bytes: it cuts connections after so many of them, in either direction, or lets them
-hang."""
+"""A proxy that knows nothing but bytes: after so many of them it cuts a connection, lets it hang, or does something
+behind the back of both sides."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
@@ -25,6 +26,17 @@ class Hang:
     from_server: int
 
 
+@dataclass(frozen=True)
+class Meanwhile:
+    """Something happens once so many bytes have come from the server; then everything passes."""
+
+    from_server: int
+    act: Callable[[], object]
+
+
+Fault = Cut | Hang | Meanwhile
+
+
 @dataclass
 class Cutter:
     upstream_port: int
@@ -33,18 +45,19 @@ class Cutter:
     _pairs: list[tuple[socket.socket, socket.socket]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._plans: deque[Cut | Hang | None] = deque()
+        self._plans: deque[Fault] = deque()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
-        self._threads = [threading.Thread(target=self._accept, daemon=True)]
-        self._threads[0].start()
+        self._threads: list[threading.Thread] = []
+        self._accepts = threading.Thread(target=self._accept, daemon=True)
+        self._accepts.start()
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def plan(self, *faults: Cut | Hang | None) -> None:
-        """For the connections that come next, one each; None lets one pass."""
+    def plan(self, *faults: Fault) -> None:
+        """For the connections that come next, one each."""
         self._plans.extend(faults)
 
     def cut_all(self) -> None:
@@ -55,9 +68,10 @@ class Cutter:
         # Wakes the thread that waits for connections.
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self._accepts.join()
         self.cut_all()
         for thread in self._threads:
-            thread.join(10)
+            thread.join()
 
     def _accept(self) -> None:
         while True:
@@ -75,24 +89,28 @@ class Cutter:
             self._pairs.append((client, server))
             sent = plan.from_server if plan is not None else None
             asked = plan.from_client if isinstance(plan, Cut) else None
-            hangs = isinstance(plan, Hang)
             for source, target, limit in ((server, client, sent), (client, server, asked)):
-                thread = threading.Thread(target=_pass_on, args=(source, target, limit, hangs), daemon=True)
+                thread = threading.Thread(target=_pass_on, args=(source, target, limit, plan), daemon=True)
                 self._threads.append(thread)
                 thread.start()
 
 
-def _pass_on(source: socket.socket, target: socket.socket, limit: int | None, hangs: bool) -> None:
+def _pass_on(source: socket.socket, target: socket.socket, limit: int | None, plan: Fault | None) -> None:
     left = limit
     try:
         while part := source.recv(65_536):
-            if left is not None and len(part) >= left:
+            if left is None or len(part) < left:
+                target.sendall(part)
+                left = None if left is None else left - len(part)
+            elif isinstance(plan, Meanwhile):
+                plan.act()
+                target.sendall(part)
+                left = None
+            else:
                 target.sendall(part[:left])
-                if hangs:
+                if isinstance(plan, Hang):
                     return
                 break
-            target.sendall(part)
-            left = None if left is None else left - len(part)
     except OSError:
         pass  # the other direction has ended it
     _reset(source, target)

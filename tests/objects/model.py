@@ -157,7 +157,7 @@ def directory_sizes_aside(answer: object) -> object:
 
 
 def compare_with_model(make_store: Callable[[], ObjectStore], put: Put, examples: int) -> None:
-    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
     @given(st.lists(CALLS, min_size=5, max_size=25))
     def compare(calls: list[tuple[Any, ...]]) -> None:
         store, model = make_store(), Model()

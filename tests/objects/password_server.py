@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -13,8 +15,17 @@ import paramiko
 
 
 class PasswordServer:
-    def __init__(self, directory: Path, *, user: str, password: str) -> None:
-        self._account = (user, password)
+    """``meet``: what it does with a connection that has just sent a password, before that is looked at."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        user: str,
+        password: str,
+        meet: Callable[[paramiko.Transport], object] = lambda _: None,
+    ) -> None:
+        self._account, self._meet = (user, password), meet
         self._key = paramiko.ECDSAKey.generate()
         self.host_key = f"{self._key.get_name()} {self._key.get_base64()}"
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -32,7 +43,7 @@ class PasswordServer:
         # Wakes the thread that waits for connections.
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._thread.join(10)
+        self._thread.join()
         for transport in self._transports:
             transport.close()
 
@@ -46,17 +57,18 @@ class PasswordServer:
             transport.add_server_key(self._key)
             transport.set_subsystem_handler("sftp", paramiko.SFTPServer, _Files)
             self._transports.append(transport)
-            transport.start_server(threading.Event(), _Door(*self._account))
+            transport.start_server(threading.Event(), _Door(*self._account, partial(self._meet, transport)))
 
 
 class _Door(paramiko.ServerInterface):
-    def __init__(self, user: str, password: str) -> None:
-        self._account = (user, password)
+    def __init__(self, user: str, password: str, meet: Callable[[], object]) -> None:
+        self._account, self._meet = (user, password), meet
 
     def get_allowed_auths(self, username: str) -> str:
         return "password"
 
     def check_auth_password(self, username: str, password: str) -> int:
+        self._meet()
         return paramiko.AUTH_SUCCESSFUL if (username, password) == self._account else paramiko.AUTH_FAILED
 
     def check_channel_request(self, kind: str, chanid: int) -> int:

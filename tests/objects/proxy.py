@@ -2,6 +2,10 @@
 
 ``proxy.plan("GET", Reset(100), Refuse())`` spoils the next two GETs, in this order; everything else passes unchanged.
 It speaks HTTP/1.1 with Content-Length or chunks, one request after the other on each connection.
+
+How long a client waits for bytes that do not come must not decide a test: a limit short enough to wait for would now
+and then be too short for a healthy answer. So a client may have any limit, and ``proxy.see(its socket)`` lets the proxy
+shorten it when a stall begins.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import struct
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -37,7 +42,8 @@ class ResetRequest:
 
 @dataclass(frozen=True)
 class Stall:
-    """Nothing more comes after so many bytes of the answer, and the connection stays."""
+    """Nothing more comes after so many bytes of the answer, and the connection stays. What the system allows the
+    client's socket to wait is cut short as soon as the answer is due."""
 
     after: int = 0
 
@@ -95,6 +101,12 @@ class Message:
         return self.head.split(b" ", 2)[1].decode()
 
 
+_SOON = struct.pack("ll", 0, 20_000)
+"""SO_RCVTIMEO: 20 ms."""
+_INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
+"""An answer that says another is coming."""
+
+
 class _Over(Exception):
     """This connection has ended."""
 
@@ -109,14 +121,21 @@ class FaultProxy:
         self._plans: dict[str, deque[Fault]] = defaultdict(deque)
         self._lock = threading.Lock()
         self._closing = threading.Event()
+        self._open: list[socket.socket] = []
+        self._clients: dict[object, socket.socket] = {}
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
-        self._threads = [threading.Thread(target=self._accept, daemon=True)]
-        self._threads[0].start()
+        self._threads: list[threading.Thread] = []
+        self._accepts = threading.Thread(target=self._accept, daemon=True)
+        self._accepts.start()
 
     @property
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    def see(self, client: socket.socket) -> None:
+        """Before it asks for anything: the client's end of a connection to here."""
+        self._clients[client.getsockname()] = client
 
     def plan(self, method: str, *faults: Fault) -> None:
         with self._lock:
@@ -139,22 +158,27 @@ class FaultProxy:
         # Wakes the thread that waits for connections.
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self._accepts.join()
+        for connection in self._open:
+            # Wakes whoever reads from it or writes to it.
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
-            thread.join(10)
+            thread.join()
 
     def _accept(self) -> None:
-        while not self._closing.is_set():
+        while True:
             try:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            thread = threading.Thread(target=self._serve, args=(client,), daemon=True)
+            server = socket.create_connection(("127.0.0.1", self.upstream_port))
+            self._open += [client, server]
+            thread = threading.Thread(target=self._serve, args=(client, server), daemon=True)
             self._threads.append(thread)
             thread.start()
 
-    def _serve(self, client: socket.socket) -> None:
-        client.settimeout(0.2)
-        server = socket.create_connection(("127.0.0.1", self.upstream_port))
+    def _serve(self, client: socket.socket, server: socket.socket) -> None:
         try:
             with client.makefile("rb") as requests, server.makefile("rb") as answers:
                 while not self._closing.is_set():
@@ -166,8 +190,6 @@ class FaultProxy:
             server.close()
 
     def _serve_one(self, client: socket.socket, server: socket.socket, requests: BinaryIO, answers: BinaryIO) -> None:
-        self._wait_for_bytes(client)
-        client.settimeout(30)
         head = _read_head(requests)
         request = Message(head, b"")
         fault = self._next_fault(request)
@@ -196,6 +218,7 @@ class FaultProxy:
                 _reset(client)
                 raise _Over
             case Stall(after):
+                self._hurry(client)
                 client.sendall((answer.head + answer.body)[:after])
                 self._closing.wait()
                 raise _Over
@@ -217,14 +240,13 @@ class FaultProxy:
             faults = self._plans[request.method]
             return faults.popleft() if faults else Pass()
 
-    def _wait_for_bytes(self, client: socket.socket) -> None:
-        while not self._closing.is_set():
-            try:
-                if not client.recv(1, socket.MSG_PEEK):
-                    raise _Over
-            except TimeoutError:
-                continue
-            return
+    def _hurry(self, client: socket.socket) -> None:
+        """The client may be waiting already, for as long as it was allowed when it began; an interim answer makes it
+        begin again."""
+        end = self._clients.get(client.getpeername())
+        if end is not None:
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _SOON)
+            client.sendall(_INTERIM)
 
 
 def _read_head(stream: BinaryIO) -> bytes:
@@ -246,11 +268,20 @@ def _read_body(stream: BinaryIO, head: bytes, answers: str) -> bytes:
         body = b""
         while True:
             size = stream.readline()
-            body += size + stream.read(int(size, 16) + 2)
+            if not size:
+                raise _Over
+            body += size + _read(stream, int(size, 16) + 2)
             if int(size, 16) == 0:
                 return body
     length = re.search(rb"\r\ncontent-length: *(\d+)", lower)
-    return stream.read(int(length.group(1))) if length else b""
+    return _read(stream, int(length.group(1))) if length else b""
+
+
+def _read(stream: BinaryIO, size: int) -> bytes:
+    content = stream.read(size)
+    if len(content) < size:
+        raise _Over
+    return content
 
 
 def _refusal(fault: Refuse, method: str) -> bytes:

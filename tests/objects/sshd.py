@@ -14,15 +14,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.objects.servers import free_port
-
-STARTS_WITHIN_S = 30.0
+from tests.ports import reserve_port
+from tests.waiting import DEADLINE_S, wait_for
 
 
 @dataclass(slots=True)
@@ -64,7 +62,7 @@ def start_sshd(directory: Path) -> SshServer:
         pytest.skip("the account that runs the tests may not log in: run them by one that has a shell")
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-    port = free_port()
+    port = reserve_port()
     for name in ("host", "user"):
         make_key(directory / name)
     (directory / "authorized_keys").write_text((directory / "user.pub").read_text())
@@ -131,16 +129,17 @@ def _run(directory: Path, port: int) -> subprocess.Popen[bytes]:
             stdout=output,
             stderr=output,
         )
-    deadline = time.monotonic() + STARTS_WITHIN_S
-    while time.monotonic() < deadline:
+
+    def listens() -> bool:
         if process.poll() is not None:
-            raise RuntimeError(f"sshd ended at once: {log.read_text(errors='replace')[-2000:]}")
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
-            time.sleep(0.02)
-        else:
-            return process
-    process.kill()
-    process.wait()
-    raise TimeoutError(f"sshd does not listen: {log.read_text(errors='replace')[-2000:]}")
+            pytest.fail(f"sshd ended at once: {log.read_text(errors='replace')[-2000:]}")
+        socket.create_connection(("127.0.0.1", port), DEADLINE_S).close()
+        return True
+
+    try:
+        wait_for(listens, f"sshd, which writes to {log}, listens")
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    return process

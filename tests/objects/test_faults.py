@@ -6,15 +6,16 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
-from paddleflow.adapters.objects.connections import Limits
 from paddleflow.adapters.objects.endpoints import open_s3
+from paddleflow.adapters.objects.http1 import Line
 from paddleflow.adapters.objects.retry import Patience, Retry
 from paddleflow.adapters.objects.s3 import S3Store
 from paddleflow.domain.errors import Denied, DiskFull, PaddleFlowError, Stale, Unavailable
-from tests.objects.conftest import MakeS3
+from tests.objects.conftest import PATIENT, MakeS3
 from tests.objects.contract import MIB, get, listed, put, source_of, walked
 from tests.objects.proxy import (
     Alter,
@@ -32,6 +33,7 @@ from tests.objects.proxy import (
 from tests.objects.servers import S3Server
 
 ATTEMPTS = 4
+ONCE = Retry(patience=Patience(attempts=1))
 CONTENT = os.urandom(300_000)
 
 
@@ -59,16 +61,37 @@ def direct(open_rclone: MakeS3, root: str) -> S3Store:
 
 
 @pytest.fixture
-def store(proxy: FaultProxy, rclone_s3: S3Server, root: str, pauses: list[float]) -> Iterator[S3Store]:
-    properties = rclone_s3.properties("bucket") | {"endpoint": proxy.endpoint}
-    retry = Retry(patience=Patience(attempts=ATTEMPTS, first_pause_s=1, deadline_s=1000), sleep=pauses.append)
-    store = open_s3("s3", "", root, properties, limits=Limits(connect_s=5, stall_s=0.5), retry=retry)
+def open_through(proxy: FaultProxy, rclone_s3: S3Server) -> Iterator[MakeS3]:
+    """Opens stores behind the proxy, whose sockets it sees: so nothing is given up but what it stalls."""
+    with ExitStack() as stack:
+
+        def open_(root: str, retry: Retry, **properties: str) -> S3Store:
+            given = rclone_s3.properties("bucket", **properties) | {"endpoint": proxy.endpoint}
+            store = open_s3("s3", "", root, given, limits=PATIENT, retry=retry)
+            stack.callback(store.close)
+            connections = store._bucket._connections
+            connect = connections._connect
+
+            def connect_seen() -> Line:
+                line = connect()
+                proxy.see(line._socket)
+                return line
+
+            connections._connect = connect_seen  # type: ignore[method-assign]
+            return store
+
+        yield open_
+
+
+@pytest.fixture
+def store(open_through: MakeS3, proxy: FaultProxy, root: str, pauses: list[float]) -> S3Store:
+    patience = Patience(attempts=ATTEMPTS, first_pause_s=1, deadline_s=1000)
+    store = open_through(root, Retry(patience=patience, sleep=pauses.append))
     # What is found out once per server is found out before the faults begin.
     put(store, "warm", b"up")
     store.delete("warm")
     proxy.seen.clear()
-    yield store
-    store.close()
+    return store
 
 
 ANSWER_FAULTS: list[Fault] = [
@@ -296,10 +319,8 @@ def test_an_idle_connection_the_server_gave_up_costs_no_attempt(
     assert pauses == []
 
 
-def test_no_secret_is_in_any_error(proxy: FaultProxy, rclone_s3: S3Server) -> None:
-    properties = rclone_s3.properties("bucket", sessionToken="a-session-token") | {"endpoint": proxy.endpoint}
-    retry = Retry(patience=Patience(attempts=1))
-    store = open_s3("s3", "", "", properties, limits=Limits(stall_s=0.5), retry=retry)
+def test_no_secret_is_in_any_error(open_through: MakeS3, proxy: FaultProxy, rclone_s3: S3Server) -> None:
+    store = open_through("", ONCE, sessionToken="a-session-token")
 
     def calls() -> Iterator[Callable[[], object]]:
         for method, call in (
@@ -320,7 +341,6 @@ def test_no_secret_is_in_any_error(proxy: FaultProxy, rclone_s3: S3Server) -> No
         while error is not None:
             told += [str(error), repr(error), repr(getattr(error, "details", ""))]
             error = error.__cause__
-    store.close()
     for secret in (rclone_s3.secret_key, "a-session-token", "Signature=", "Credential="):
         assert all(secret not in text for text in told)
 
@@ -332,11 +352,9 @@ def test_a_source_that_cannot_be_read_is_not_uploaded(store: S3Store, direct: S3
 
 
 def test_a_write_counts_though_it_cannot_be_looked_at(
-    rclone_s3: S3Server, proxy: FaultProxy, direct: S3Store, root: str
+    open_through: MakeS3, proxy: FaultProxy, direct: S3Store, root: str
 ) -> None:
-    properties = rclone_s3.properties("bucket") | {"endpoint": proxy.endpoint}
-    store = open_s3("s3", "", root, properties, retry=Retry(patience=Patience(attempts=1)))
+    store = open_through(root, ONCE)
     proxy.plan("HEAD", Refuse(403, "AccessDenied"), Refuse(503), Pass())
     for content in (b"first", b"second", b"third"):
         assert put(store, "f", content).version == direct.stat("f").version
-    store.close()

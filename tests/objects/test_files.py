@@ -120,7 +120,7 @@ TREES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tree=TREES, asked=st.lists(PATHS, max_size=6))
 def test_every_answer_is_that_of_a_directory(
     tmp_path_factory: pytest.TempPathFactory, tree: list[tuple[str, str, bytes]], asked: list[str]

@@ -15,7 +15,7 @@ from tests.objects.conftest import QUICK
 from tests.objects.contract import NOT_UTF8, ObjectStoreContract, listed, put
 from tests.objects.hadoop.cluster import HdfsCluster, start_hdfs
 from tests.objects.proxy import Fault, FaultProxy, Pass, Refuse, Reset, Truncate
-from tests.objects.servers import free_port
+from tests.ports import reserve_port
 
 WITH_HDFS = pytest.mark.skipif(
     not os.environ.get("PADDLEFLOW_TEST_HDFS"),
@@ -108,7 +108,7 @@ def test_where_the_name_nodes_serve(address: str, given: str, expected: list[str
 
 
 def test_nobody_listening_is_told_with_what_to_set() -> None:
-    properties = {"user": "me", "webhdfs": f"http://127.0.0.1:{free_port()}"}
+    properties = {"user": "me", "webhdfs": f"http://127.0.0.1:{reserve_port()}"}
     store = open_hdfs("127.0.0.1:1", "/", properties, retry=QUICK)
     with pytest.raises(Unavailable, match=r"cannot be reached.*set the property webhdfs"):
         store.check()
@@ -151,7 +151,7 @@ def test_users_are_who_they_say(cluster: HdfsCluster, root: str) -> None:
 
 @WITH_HDFS
 def test_a_name_node_that_is_gone_is_passed_over(cluster: HdfsCluster, root: str) -> None:
-    both = f"http://127.0.0.1:{free_port()},http://127.0.0.1:{cluster.http_port}"
+    both = f"http://127.0.0.1:{reserve_port()},http://127.0.0.1:{cluster.http_port}"
     store = open_hdfs("a:1,b:1", root, cluster.properties(webhdfs=both), retry=QUICK)
     store.make_directory("d")
     put(store, "d/f", b"1")

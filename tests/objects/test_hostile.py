@@ -9,11 +9,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import permutations
+from types import SimpleNamespace
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
-from paddleflow.adapters.objects import snapshot_store
+from paddleflow.adapters.objects import http1, snapshot_store
 from paddleflow.adapters.objects.connections import Limits
 from paddleflow.adapters.objects.endpoints import open_s3
 from paddleflow.adapters.objects.hdfs import open_hdfs
@@ -22,14 +23,14 @@ from paddleflow.adapters.objects.retry import Patience, Retry
 from paddleflow.adapters.objects.s3 import S3Store
 from paddleflow.adapters.objects.snapshot_store import SnapshotStore
 from paddleflow.domain.errors import Invalid, PaddleFlowError, Unavailable
+from tests.objects.conftest import PATIENT
 from tests.objects.contract import put
-
-pytestmark = pytest.mark.timeout(60)
 
 Reply = Callable[[str, str], bytes]
 """What is sent for a method and a target."""
 ONCE = Retry(patience=Patience(attempts=1))
-LIMITS = Limits(connect_s=5, stall_s=1)
+IMPATIENT = Limits(stall_s=0.05)
+"""Where nothing comes that is worth waiting for."""
 
 
 @contextmanager
@@ -63,7 +64,7 @@ def serving(reply: Reply) -> Iterator[int]:
 
 
 @contextmanager
-def hostile_s3(reply: Reply, root: str = "") -> Iterator[S3Store]:
+def hostile_s3(reply: Reply, root: str = "", limits: Limits = PATIENT) -> Iterator[S3Store]:
     with serving(reply) as port:
         properties = {
             "endpoint": f"http://127.0.0.1:{port}",
@@ -72,7 +73,7 @@ def hostile_s3(reply: Reply, root: str = "") -> Iterator[S3Store]:
             "bucket": "bucket",
             "s3ForcePathStyle": "true",
         }
-        store = open_s3("s3", "", root, properties, limits=LIMITS, retry=ONCE)
+        store = open_s3("s3", "", root, properties, limits=limits, retry=ONCE)
         try:
             yield store
         finally:
@@ -201,7 +202,7 @@ NONSENSE = [
     b"HTTP/1.1 302 Found\r\nlocation: http://169.254.169.254/latest\r\ncontent-length: 0\r\n\r\n",
     b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000,
     b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n" + b"t: x\r\n" * 100_000,
-    b"\0\1\2\3",
+    b"\0\1\2\3\r\n\r\n",
 ]
 
 
@@ -210,6 +211,16 @@ def test_nonsense_is_an_error_in_words(sent: bytes) -> None:
     with hostile_s3(lambda *_: sent) as store, pytest.raises(PaddleFlowError) as refused:
         names(store)
     assert len(refused.value.message) < 500
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"\0\1\2\3", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n<p>"],
+    ids=repr,
+)
+def test_a_server_that_falls_silent_is_given_up(sent: bytes) -> None:
+    with hostile_s3(lambda *_: sent, limits=IMPATIENT) as store, pytest.raises(Unavailable, match="sent nothing for"):
+        store.check()
 
 
 @pytest.mark.parametrize(
@@ -246,26 +257,35 @@ def test_a_strange_etag_is_a_version_and_never_a_header(etag: str) -> None:
     assert not [line for line in asked if "injected" in line]
 
 
-def test_a_server_that_drips_is_given_up() -> None:
-    """A byte every now and then is no answer: it would take days."""
+def test_a_server_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte every now and then is no answer: it would take days. Here each takes a second of a clock of our own."""
     listener = socket.create_server(("127.0.0.1", 0))
+    begun = threading.Event()
+    dripped = 0
+
+    def clock() -> int:
+        """Looked at for the first time when the request is on its way."""
+        begun.set()
+        return dripped
+
+    monkeypatch.setattr(http1, "time", SimpleNamespace(monotonic=clock))
 
     def drip() -> None:
+        nonlocal dripped
         connection, _ = listener.accept()
         with connection:
             connection.recv(10_000)
             connection.sendall(b"HTTP/1.1 200 OK\r\nx: ")
-            over = threading.Event()
-            try:
-                while not over.wait(0.2):
+            begun.wait()
+            with suppress(OSError):
+                while True:
+                    dripped += 1
                     connection.sendall(b"y")
-            except OSError:
-                return
 
     thread = threading.Thread(target=drip)
     thread.start()
     properties = {"endpoint": f"http://127.0.0.1:{listener.getsockname()[1]}", "accessKey": "a", "secretKey": "b"}
-    store = open_s3("s3", "", "", properties | {"bucket": "bucket"}, limits=LIMITS, retry=ONCE)
+    store = open_s3("s3", "", "", properties | {"bucket": "bucket"}, limits=PATIENT, retry=ONCE)
     try:
         with pytest.raises(Unavailable, match="sent nothing for"):
             store.check()
@@ -318,7 +338,7 @@ NAME_NODES = [
 def test_a_hostile_name_node_is_refused(sent: bytes) -> None:
     with serving(lambda _, target: sent if "LISTSTATUS" in target else _directory()) as port:
         properties = {"user": "me", "webhdfs": f"http://127.0.0.1:{port}"}
-        store = open_hdfs(f"127.0.0.1:{port}", "/", properties, limits=LIMITS, retry=ONCE)
+        store = open_hdfs(f"127.0.0.1:{port}", "/", properties, limits=PATIENT, retry=ONCE)
         try:
             with pytest.raises(PaddleFlowError):
                 list(store.list("data"))

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddleflow.adapters.objects.http1 import Answer, HungUp, Line, Malformed, TooLong
+from tests.waiting import DEADLINE_S
 
 
 def converse(pieces: Sequence[bytes], *, method: str = "GET", body: bytes = b"", at_most: int = 1000) -> list[Answer]:
@@ -28,7 +29,7 @@ def converse(pieces: Sequence[bytes], *, method: str = "GET", body: bytes = b"",
 
     thread = threading.Thread(target=serve)
     thread.start()
-    line = Line(ours, 5)
+    line = Line(ours, DEADLINE_S)
     try:
         return [line.ask(method, "/x", {"host": "h"}, body, at_most=at_most)]
     finally:
@@ -57,7 +58,7 @@ def test_whole_answers(sent: bytes, body: bytes, is_last: bool) -> None:
         assert (answer.body, answer.is_last) == (body, is_last)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(WHOLE[:-2]), st.data())
 def test_an_answer_that_is_cut_off_anywhere_is_an_error(case: tuple[bytes, bytes, bool], data: st.DataObject) -> None:
     sent, _, _ = case
@@ -108,7 +109,7 @@ def test_the_head_of_a_head_request_has_a_length_but_no_body() -> None:
 
 def test_a_line_is_used_again_and_again() -> None:
     ours, theirs = socket.socketpair()
-    line = Line(ours, 5)
+    line = Line(ours, DEADLINE_S)
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 70000\r\n\r\n" + b"x" * 70_000
     for _ in range(3):
         thread = threading.Thread(target=theirs.sendall, args=(answer,))

@@ -15,7 +15,8 @@ from paddleflow.adapters.objects.endpoints import open_s3, read_endpoint
 from paddleflow.adapters.objects.keys import check_key
 from paddleflow.adapters.objects.retry import Patience, Retry
 from paddleflow.domain.errors import Denied, Invalid, NotFound, Unavailable
-from tests.objects.servers import S3Server, free_port
+from tests.objects.servers import S3Server
+from tests.ports import reserve_port
 
 KEYS = {"accessKey": "a", "secretKey": "s", "bucket": "bucket"}
 ONCE = Retry(patience=Patience(attempts=1))
@@ -93,7 +94,7 @@ def test_check_says_what_is_wrong(rclone_s3: S3Server) -> None:
     with pytest.raises(NotFound, match="no bucket no-such-bucket"):
         check(bucket="no-such-bucket")
     with pytest.raises(Unavailable, match="cannot be reached"):
-        check(endpoint=f"http://127.0.0.1:{free_port()}")
+        check(endpoint=f"http://127.0.0.1:{reserve_port()}")
     with pytest.raises(Unavailable, match="does not speak TLS"):
         check(endpoint=f"https://127.0.0.1:{rclone_s3.port}")
 

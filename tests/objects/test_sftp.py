@@ -9,20 +9,23 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+import paramiko
 import pytest
 
+from paddleflow.adapters.objects.retry import Patience, Retry
 from paddleflow.adapters.objects.sftp import SftpStore, open_sftp
-from paddleflow.adapters.objects.ssh import Trust, parse_login
+from paddleflow.adapters.objects.ssh import SshLimits, Trust, parse_login
 from paddleflow.domain.errors import Denied, DiskFull, Invalid, NotFound, Stale, Unavailable
 from paddleflow.ports.objects import ObjectStore
 from tests.objects.conftest import QUICK
 from tests.objects.contract import ObjectStoreContract, listed, put, walked
+from tests.objects.cutter import Cutter, Meanwhile
 from tests.objects.password_server import PasswordServer
-from tests.objects.servers import free_port
 from tests.objects.sshd import SshServer, make_key, start_sshd
+from tests.ports import reserve_port
 
 
 @pytest.fixture(scope="module")
@@ -202,6 +205,36 @@ def test_a_password_logs_in(tmp_path: Path) -> None:
         store.close()
 
 
+def test_a_connection_that_ends_before_the_password_was_looked_at_is_made_again(tmp_path: Path) -> None:
+    """The library calls this a failed authentication too, but nobody was refused."""
+    met: list[paramiko.Transport] = []
+
+    def hang_up_twice(connection: paramiko.Transport) -> None:
+        met.append(connection)
+        if len(met) <= 2:
+            connection.close()
+
+    with PasswordServer(tmp_path, user="alice", password="right", meet=hang_up_twice) as server:
+        properties = {"user": "alice", "password": "right", "hostKey": server.host_key}
+        with closing(open_sftp(f"127.0.0.1:{server.port}", str(tmp_path), properties, retry=QUICK)) as store:
+            store.check()
+    assert len(met) == 3
+
+
+def test_a_server_that_never_looks_at_the_password_is_unavailable(tmp_path: Path) -> None:
+    over = threading.Event()
+    with PasswordServer(tmp_path, user="alice", password="right", meet=lambda _: over.wait()) as server:
+        properties = {"user": "alice", "password": "right", "hostKey": server.host_key}
+        once, limits = Retry(patience=Patience(attempts=1)), SshLimits(connect_s=0.5)
+        store = open_sftp(f"127.0.0.1:{server.port}", str(tmp_path), properties, limits=limits, retry=once)
+        try:
+            with pytest.raises(Unavailable, match="could not be made"):
+                store.check()
+        finally:
+            over.set()
+            store.close()
+
+
 def test_a_missing_root_is_told(server: SshServer, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     for root, error in (("none", NotFound), ("file", Invalid)):
@@ -212,7 +245,7 @@ def test_a_missing_root_is_told(server: SshServer, tmp_path: Path) -> None:
 
 
 def test_nobody_listening_is_unavailable() -> None:
-    store = open_sftp(f"127.0.0.1:{free_port()}", "/", {"user": "u", "password": "p"}, retry=QUICK)
+    store = open_sftp(f"127.0.0.1:{reserve_port()}", "/", {"user": "u", "password": "p"}, retry=QUICK)
     with pytest.raises(Unavailable, match="cannot be reached"):
         store.check()
     store.close()
@@ -297,30 +330,28 @@ def test_a_file_dated_far_ahead_does_not_take_the_next_one_with_it(server: SshSe
 
 
 def test_a_change_in_place_while_it_is_read_is_noticed(server: SshServer, tmp_path: Path) -> None:
-    (tmp_path / "f").write_bytes(b"a" * 3_000_000)
-    store = open_sftp(server.address, str(tmp_path), server.properties())
-    version = store.stat("f").version
-    finished = threading.Event()
+    old, new = b"a" * 3_000_000, b"b" * 3_000_000
 
     def rewrite() -> None:
-        for number in itertools.count():
-            with (tmp_path / "f").open("r+b") as file:
-                file.write(b"ab"[number % 2 : number % 2 + 1] * 3_000_000)
-            os.utime(tmp_path / "f", (number, number))
-            if finished.is_set():
-                return
+        with (tmp_path / "f").open("r+b") as file:
+            file.write(new)
+        os.utime(tmp_path / "f", (1, 1))
 
-    writer = threading.Thread(target=rewrite)
-    writer.start()
-    try:
-        with pytest.raises((Stale, Unavailable)):
-            for _ in range(1000):
-                store.read("f", 0, 3_000_000, version=version)
-                version = store.stat("f").version
-    finally:
-        finished.set()
-        writer.join()
-        store.close()
+    @contextmanager
+    def changed_on_the_way() -> Iterator[SftpStore]:
+        (tmp_path / "f").write_bytes(old)
+        with closing(Cutter(server.port)) as cutter:
+            # More than looking takes, and less than the file is long: some of the old content is on its way.
+            cutter.plan(Meanwhile(1_000_000, rewrite))
+            with closing(open_sftp(cutter.address, str(tmp_path), server.properties())) as store:
+                yield store
+
+    with changed_on_the_way() as store:
+        version = store.stat("f").version
+        with pytest.raises(Stale):
+            store.read("f", 0, len(old), version=version)
+    with changed_on_the_way() as store:
+        assert store.read("f", 0, len(old)) == new, "it is read again"
 
 
 # Rights and room

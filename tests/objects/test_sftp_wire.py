@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddleflow.adapters.objects.sftp_wire import Attributes, Broken, Kind, Refused, Reply, SftpSession, pack, text
+from tests.waiting import DEADLINE_S
 
 U32 = st.integers(0, 2**32 - 1)
 ATTRIBUTES = st.builds(
@@ -53,7 +54,7 @@ def status(number: int, code: int) -> bytes:
 @contextmanager
 def session_with(answer: Answer) -> Iterator[SftpSession]:
     ours, theirs = socket.socketpair()
-    ours.settimeout(10)
+    ours.settimeout(DEADLINE_S)
 
     def serve() -> None:
         # The client ends it, and sometimes in the middle.
@@ -73,10 +74,10 @@ def session_with(answer: Answer) -> Iterator[SftpSession]:
         yield SftpSession(ours)
     finally:
         ours.close()
-        server.join(10)
+        server.join()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     size=st.integers(0, 200_000),
     start=st.integers(0, 250_000),

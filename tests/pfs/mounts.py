@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import select
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,7 @@ from paddleflow.pfs.mounting import LOG, MountReport, start_mount
 from paddleflow.pfs.options import MountOptions
 from paddleflow.pfs.plan import MountPlan
 from paddleflow.wiring.stores import StorePlan, cache_levels
-
-DEADLINE_S = 60.0
+from tests.waiting import DEADLINE_S, wait_for
 
 
 def why_no_mounts() -> str:
@@ -54,17 +54,6 @@ class RealMount:
         return (self.state_dir / LOG).read_text()
 
 
-def wait_for(condition: Callable[[], object], seconds: float = DEADLINE_S) -> None:
-    deadline = time.monotonic() + seconds
-    while True:
-        with contextlib.suppress(Exception):
-            if condition():
-                return
-        if time.monotonic() > deadline:
-            raise AssertionError("it did not come to pass")
-        time.sleep(0.01)
-
-
 @contextlib.contextmanager
 def mounted(where: Path, *stores: StorePlan, cache: Path | None = None, **options: Any) -> Iterator[RealMount]:
     """Mount ``stores`` (the root's first, then links) at ``where/mnt``; state and cache lie beside it."""
@@ -83,33 +72,65 @@ def mounted(where: Path, *stores: StorePlan, cache: Path | None = None, **option
         worker_argv=(sys.executable, "-m", "paddleflow.wiring.storage_worker"),
         workers=workers,
     )
-    report = start_mount(plan)
-    watch = os.pidfd_open(report.pid)
     try:
-        yield RealMount(mountpoint, state_dir, report)
-    finally:
-        _take_down(mountpoint, report, watch)
+        report = start_mount(plan)
+    except BaseException:
+        break_mount(mountpoint)
+        raise
+    with Watch(report.pid) as holder:
+        try:
+            yield RealMount(mountpoint, state_dir, report)
+            wait_for(lambda: _has_ended_when_asked(holder), f"the mount at {mountpoint} ends")
+        except BaseException:
+            break_mount(mountpoint, holder)
+            raise
 
 
-def _take_down(mountpoint: Path, report: MountReport, watch: int) -> None:
-    import select
+class Watch:
+    """A process that is meant even when its number has been given to another one."""
 
-    try:
-        os.kill(report.pid, signal.SIGTERM)
-        if not select.select([watch], [], [], 10)[0]:
-            with contextlib.suppress(OSError):
-                device.unmount(str(mountpoint), report.way, lazy=True)
-            if not select.select([watch], [], [], 20)[0]:
-                _abort(mountpoint)
-                signal.pidfd_send_signal(watch, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    finally:
-        os.close(watch)
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._fd = os.pidfd_open(pid)
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+    def has_ended(self) -> bool:
+        return bool(select.select([self._fd], [], [], 0)[0])
+
+    def send(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            signal.pidfd_send_signal(self._fd, number)
+
+    def kill_with_children(self) -> None:
+        family = [] if self.has_ended() else children_of(self.pid)
+        self.send(signal.SIGKILL)
+        for pid in family:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
-def _abort(mountpoint: Path) -> None:
-    """Whoever waits for this mount gets an error: better than a suite that hangs."""
-    number = device.device_of(str(mountpoint))
-    if number is not None:
-        Path(f"/sys/fs/fuse/connections/{os.minor(number)}/abort").write_text("1")
+def children_of(pid: int) -> list[int]:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+def _has_ended_when_asked(holder: Watch) -> bool:
+    """As its user ends it, so that all that was written is uploaded. Asked again: somebody else's search through /tmp
+    may just be in it."""
+    holder.send(signal.SIGTERM)
+    return holder.has_ended()
+
+
+def break_mount(mountpoint: Path, holder: Watch | None = None) -> None:
+    """At once, whatever its processes are doing: whoever waits for an answer of theirs gets an error. Not even whether
+    it is mounted is asked: that looks at it, and would wait too."""
+    flags = device.MNT_FORCE | device.MNT_DETACH | device.UMOUNT_NOFOLLOW
+    ctypes.CDLL(None).umount2(os.fsencode(mountpoint), flags)
+    if holder is not None:
+        holder.kill_with_children()

@@ -31,7 +31,6 @@ def run_example(example: Example, where: Path) -> str:
         cwd=where,
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
         env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"},
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from paddleflow.pfs.memory import SHARE, MemoryPool, cgroup_limit, pool_limit
-from tests.pfs.cache.kit import until
+from tests.waiting import wait_for
 
 
 def test_it_never_lends_more_than_it_has() -> None:
@@ -27,7 +27,7 @@ def test_it_never_lends_more_than_it_has() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join()
     assert not failures and pool.used == 0 and 0 < pool.peak <= 100
     assert max(most) <= 100
 
@@ -54,13 +54,13 @@ def test_who_came_first_is_served_first() -> None:
     with pool.borrow(60):
         large = threading.Thread(target=borrow_named, args=("large", 90))
         large.start()
-        until(lambda: len(pool._queue) == 1)
+        wait_for(lambda: len(pool._queue) == 1)
         small = threading.Thread(target=borrow_named, args=("small", 10))
         small.start()
-        until(lambda: len(pool._queue) == 2)
+        wait_for(lambda: len(pool._queue) == 2)
         assert order == []
-    large.join(30)
-    small.join(30)
+    large.join()
+    small.join()
     assert order == ["large", "small"]
 
 

@@ -25,7 +25,6 @@ from paddleflow.pfs.worker import Question
 from paddleflow.ports.objects import ObjectEntry, Traits
 from paddleflow.wiring.stores import StorePlan, cache_levels
 
-pytestmark = pytest.mark.timeout(120)
 WORKER = (sys.executable, "-m", "paddleflow.wiring.storage_worker")
 
 
@@ -70,6 +69,8 @@ def plan(files: Path, tmp_path: Path) -> MountPlan:
 def workers(plan: MountPlan) -> Iterator[Workers]:
     workers = Workers(plan)
     yield workers
+    for pid in workers.backstage.pids:
+        os.kill(pid, signal.SIGCONT)
     workers.backstage.stop()
     workers.loop.close()
 

@@ -32,7 +32,6 @@ def test_a_plain_disk_does_what_the_page_says(tmp_path: Path) -> None:
     check_page(tmp_path)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.skipif(bool(why_no_mounts()), reason=why_no_mounts())
 @pytest.mark.parametrize("passthrough", [True, False], ids=["passthrough", "without"])
 def test_a_mount_does_what_the_page_says(tmp_path: Path, passthrough: bool) -> None:

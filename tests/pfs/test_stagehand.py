@@ -105,7 +105,7 @@ def test_the_store_and_the_cache_get_the_same_bytes_whatever_is_written_meanwhil
             assert stage.read(found.version) == stage.root.read("busy", 0, 2 * MIB)
     finally:
         stop.set()
-        writer.join(30)
+        writer.join()
     assert stage.root.reads == [("busy", 0, 2 * MIB)] * 20, "only the test itself asked the store"
 
 

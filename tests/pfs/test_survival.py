@@ -6,28 +6,31 @@ import hashlib
 import mmap
 import os
 import random
-import subprocess
 import sys
-import textwrap
-import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from paddleflow.wiring.stores import StorePlan
 from tests.objects.servers import S3Server, start_rclone_s3
-from tests.pfs.mounts import RealMount, mounted, wait_for, why_no_mounts
-
-pytestmark = [pytest.mark.timeout(300), pytest.mark.skipif(bool(why_no_mounts()), reason=why_no_mounts())]
+from tests.pfs.mounts import RealMount, mounted, why_no_mounts
+from tests.pfs.programs import await_more, await_steps, finish, start, steps
 
 KILLS = int(os.environ.get("PADDLEFLOW_KILLS", "6"))
+
+pytestmark = [
+    pytest.mark.timeout(300 + 10 * KILLS),
+    pytest.mark.skipif(bool(why_no_mounts()), reason=why_no_mounts()),
+]
+
 SMALL, LARGE = 100_000, 24 << 20
 
 READER = """
 import hashlib, os, sys, time
 mnt, log = sys.argv[1], sys.argv[2]
 sums = dict(line.split() for line in open(sys.argv[3]))
-rounds = 0
+steps = open(log, "ab", buffering=0)
 longest = 0.0
 while not os.path.exists(log + ".stop"):
     for name, wanted in sums.items():
@@ -37,13 +40,14 @@ while not os.path.exists(log + ".stop"):
         longest = max(longest, time.monotonic() - began)
         if digest != wanted:
             sys.exit(f"{name} has other bytes")
-    rounds += 1
-open(log, "w").write(f"{rounds} {longest}")
+        steps.write(b".")
+open(log + ".longest", "w").write(str(longest))
 """
 
 WRITER = """
 import os, sys
 mnt, log, number = sys.argv[1], sys.argv[2], sys.argv[3]
+steps = open(log, "ab", buffering=0)
 done = 0
 while not os.path.exists(log + ".stop"):
     content = os.urandom(30_000 + done)
@@ -62,7 +66,7 @@ while not os.path.exists(log + ".stop"):
         os.rmdir(f"{mnt}/out/d-{number}-{done}")
     if done % 5 == 0:
         os.unlink(path)
-open(log, "w").write(str(done))
+    steps.write(b".")
 """
 
 
@@ -89,44 +93,29 @@ def fill(mount: RealMount, files: int) -> dict[str, str]:
     return sums
 
 
-def start(script: str, *arguments: object) -> subprocess.Popen[bytes]:
-    argv = [sys.executable, "-c", textwrap.dedent(script), *map(str, arguments)]
-    return subprocess.Popen(argv, stderr=subprocess.PIPE)
-
-
 @pytest.mark.parametrize("passthrough", [True, False])
 def test_readers_and_writers_notice_nothing(bucket: StorePlan, tmp_path: Path, passthrough: bool) -> None:
-    with mounted(tmp_path, bucket, passthrough=passthrough) as mount:
+    with ExitStack() as started, mounted(tmp_path, bucket, passthrough=passthrough) as mount:
         sums = fill(mount, 40)
         (mount.path / "out").mkdir()
         listed = tmp_path / "sums"
         listed.write_text("\n".join(f"{name} {digest}" for name, digest in sums.items()))
         logs = [tmp_path / f"log{number}" for number in range(4)]
-        users = [start(READER, mount.path, logs[n], listed) for n in (0, 1)]
-        users += [start(WRITER, mount.path, logs[n], n) for n in (2, 3)]
-        try:
-            chance = random.Random(1)
-            for _ in range(KILLS):
-                pause = time.monotonic() + chance.uniform(0.02, 0.5)
-                wait_for(lambda until=pause: time.monotonic() > until)  # type: ignore[misc]
-                mount.kill_front()
-                for user in users:
-                    assert user.poll() is None, user.stderr and user.stderr.read().decode()
-            for log in logs:
-                log.with_name(log.name + ".stop").touch()
-            for user in users:
-                _, said = user.communicate(timeout=120)
-                assert user.returncode == 0, said.decode()
-        finally:
-            for user in users:
-                user.kill()
-        written = [int(log.read_text()) for log in logs[2:]]
-        assert all(written)
-        for number, count in zip((2, 3), written, strict=True):
+        users = [start(started, READER, mount.path, logs[n], listed) for n in (0, 1)]
+        users += [start(started, WRITER, mount.path, logs[n], n) for n in (2, 3)]
+        chance = random.Random(1)
+        for _ in range(KILLS):
+            await_steps(users, steps(*logs) + chance.randint(1, 200), *logs)
+            mount.kill_front()
+        await_more(users, *logs)
+        for log in logs:
+            log.with_name(log.name + ".stop").touch()
+        finish(users)
+        for number in (2, 3):
             lines = (mount.path / f"out/log-{number}").read_bytes().split()
-            assert lines == [b"%08d" % line for line in range(count)]
-        longest = max(float(log.read_text().split()[1]) for log in logs[:2])
-        sys.stdout.write(f"{KILLS} kills, {sum(written)} files written, longest call {longest:.2f} s\n")
+            assert lines == [b"%08d" % line for line in range(steps(logs[number]))]
+        longest = max(float(log.with_name(log.name + ".longest").read_text()) for log in logs[:2])
+        sys.stdout.write(f"{KILLS} kills, {steps(*logs[2:])} files written, longest call {longest:.2f} s\n")
 
 
 def test_what_is_open_stays_open(bucket: StorePlan, tmp_path: Path) -> None:

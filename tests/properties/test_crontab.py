@@ -131,7 +131,7 @@ def at_place(place: tuple[tuple[str, str], int]) -> tuple[str, datetime]:
     return zone, datetime.fromisoformat(change).replace(tzinfo=UTC) + minutes * MINUTE
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(rules(), places)
 def test_no_tick_is_missed_and_none_invented(wanted: Wanted, place: tuple[tuple[str, str], int]) -> None:
     zone, begin = at_place(place)
@@ -139,7 +139,7 @@ def test_no_tick_is_missed_and_none_invented(wanted: Wanted, place: tuple[tuple[
     assert found == list(watched(wanted, ZoneInfo(zone), begin, begin + WINDOW))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(rules(), places, st.integers(0, 36 * 3600))
 def test_the_next_tick_does_not_depend_on_where_one_begins(
     wanted: Wanted, place: tuple[tuple[str, str], int], seconds: int
@@ -155,7 +155,7 @@ def test_the_next_tick_does_not_depend_on_where_one_begins(
         assert following == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.one_of(rules().map(lambda wanted: wanted.text), st.integers(60, 9000).map("@every {}s".format)), places)
 def test_the_newest_tick_is_the_last_of_all(text: str, place: tuple[tuple[str, str], int]) -> None:
     zone, begin = at_place(place)
@@ -167,7 +167,7 @@ def test_the_newest_tick_is_the_last_of_all(text: str, place: tuple[tuple[str, s
         assert newest_until(crontab, ticks[0], middle) == middle
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.one_of(
         st.text(max_size=60),

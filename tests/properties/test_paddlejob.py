@@ -183,7 +183,7 @@ def come_to_rest(cluster: Audited, rounds: int = 40) -> None:
     cluster.settle()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(shape=shapes, history=histories, scheduling=st.sampled_from(["", "volcano"]))
 def test_every_history_comes_to_a_good_rest(shape: dict[str, Any], history: list[Any], scheduling: str) -> None:
     options = Options(scheduling=scheduling, etcd_servers=("etcd:2379",))
@@ -236,7 +236,7 @@ def spelt(drawn: list[dict[str, int]], *, alike: bool = False) -> list[Claim]:
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(drawn=st.lists(claims, max_size=6), cores=st.integers(0, 60), gpus=st.integers(0, 20), others=st.integers(0, 30))
 def test_shares_stay_in_bounds_and_in_the_cluster(
     drawn: list[dict[str, int]], cores: int, gpus: int, others: int
@@ -252,7 +252,7 @@ def test_shares_stay_in_bounds_and_in_the_cluster(
         assert cpu + taken.cpu_milli <= capacity.cpu_milli * 0.97
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(drawn=st.lists(claims, min_size=1, max_size=6), cores=st.integers(0, 60))
 def test_shares_of_like_workers_are_max_min_fair(drawn: list[dict[str, int]], cores: int) -> None:
     asked = spelt(drawn, alike=True)
@@ -263,7 +263,7 @@ def test_shares_of_like_workers_are_max_min_fair(drawn: list[dict[str, int]], co
                 assert rich.fulfilment(shares[rich.key] - 1) <= poor.fulfilment(shares[poor.key])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(drawn=st.lists(claims, max_size=6), cores=st.integers(0, 60))
 def test_the_rule_comes_to_rest_at_the_fair_shares(drawn: list[dict[str, int]], cores: int) -> None:
     """On one node there is no fragmentation, and everybody gets what is due."""

@@ -45,7 +45,7 @@ deletions = st.tuples(st.just("delete"), st.sampled_from(NAMES))
 steps = st.lists(st.one_of(wishes(), wishes(), wishes(), deletions), min_size=10, max_size=40)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(steps)
 def test_accepted_changes_keep_the_tree_whole(history: list[tuple]) -> None:
     stored: dict[str, Queue] = {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddleflow.domain.errors import Invalid
@@ -32,7 +32,7 @@ from paddleflow.planning.progress import Progress
 from paddleflow.planning.retry import kept_nodes
 from tests.unit.run_courses import FACTS, Course, Written, dag, entry, plan_of, rows_by_group, step
 
-ROLL = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+ROLL = settings(max_examples=300)
 seeds = st.integers(0, 2**32)
 """Of dice: plans made by rolling them are more varied than those Hypothesis would grow from the smallest."""
 CONDITIONS = ["", "", "", "1 == 1", "1 == 2", "{{p}} == 1", "{{PF_LOOP_ARGUMENT}} != 1", "{{p}} > x &&"]

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from tests.properties.exhaustive import missed
 from tests.properties.scheduling_checks import Care, care_for, history
 
+pytestmark = pytest.mark.timeout(600)
+
 HISTORIES = int(os.environ.get("PADDLEFLOW_HISTORIES", "8000"))
 CHUNK = 1000
 FIRST_SEEDS = range(0, HISTORIES, CHUNK)
@@ -38,7 +40,7 @@ def test_histories(first: int) -> None:
     assert sum(missed.values()) <= CHUNK // 200, dict(missed)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
 def test_a_history_that_can_be_made_smaller(chance: Random) -> None:
     history(chance, Care.SELDOM)

@@ -165,7 +165,7 @@ def replayed(name: str, trace: list[TraceJob], capacity: Capacity) -> Replay:
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_room_is_never_given_twice_and_everybody_ends(name: str) -> None:
-    @settings(max_examples=EXAMPLES[name], deadline=None)
+    @settings(max_examples=EXAMPLES[name])
     @given(jobs(), clusters)
     def check(trace: list[TraceJob], capacity: Capacity) -> None:
         replay = replayed(name, trace, capacity)
@@ -187,7 +187,7 @@ def test_room_is_never_given_twice_and_everybody_ends(name: str) -> None:
     check()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(jobs(), clusters)
 def test_fifo_starts_in_order_and_backfill_never_later(trace: list[TraceJob], capacity: Capacity) -> None:
     fifo = {one.job_id: one for one in replayed("fifo", trace, capacity).outcomes}
@@ -202,7 +202,7 @@ def test_fifo_starts_in_order_and_backfill_never_later(trace: list[TraceJob], ca
             assert head.started_s <= before.started_s + 1e-6, "the first who has to wait is not delayed by those behind"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.floats(0, 1000),
     st.lists(
@@ -220,7 +220,7 @@ def test_shares_are_within_bounds_and_nothing_is_wasted(amount: float, claims: l
     )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(jobs())
 def test_a_spelt_trace_reads_back(trace: list[TraceJob]) -> None:
     asking = [one for one in trace if one.gpus]

@@ -16,6 +16,7 @@ from paddleflow.sdk.errors import InvalidError
 from paddleflow.sdk.fs_caches import CacheStats
 from paddleflow.sdk.mounts import MOUNT_TOKEN_HEADER, MountDesk
 from tests.sdk.recorded_server import RecordedServer, error, lost, ok
+from tests.waiting import DEADLINE_S
 
 LINK = {
     "fsName": "data",
@@ -268,9 +269,13 @@ def test_a_forked_process_makes_its_own_connections(server: RecordedServer, clie
 
     process = context.Process(target=work)
     process.start()
-    assert here.poll(30), "the child never answered"
-    assert here.recv() == (True, ["data"])
-    process.join(30)
-    assert process.exitcode == 0
+    try:
+        assert here.poll(DEADLINE_S), "the child never answered"
+        assert here.recv() == (True, ["data"])
+        process.join(DEADLINE_S)
+        assert process.exitcode == 0
+    finally:
+        process.kill()
+        process.join()
     assert client.list_fs()[0], "the parent goes on with its own"
     assert client._transport._lazy_client is ours

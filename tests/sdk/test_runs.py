@@ -207,7 +207,7 @@ def events_of(server: RecordedServer, stream: bytes) -> None:
 def test_wait_run_hears_of_the_end(server: RecordedServer, client: Client) -> None:
     events_of(server, event_bytes(8, "RunFinished", "run-000001"))
     server.on("GET", "/run/run-000001", ok(run_json("running")), ok(run_json("succeeded")))
-    _, run = client.wait_run("run-000001", timeout=30)
+    _, run = client.wait_run("run-000001", timeout=60)
     assert run.status == "succeeded"
     asked = next(one for one in server.calls("GET", "/event") if "after" in one.query)
     assert asked.query == {"subject": "run-000001", "kinds": "RunFinished,RunDeleted", "after": "7"}
@@ -233,7 +233,7 @@ def test_wait_run_tells_when_the_run_is_gone(server: RecordedServer, client: Cli
     events_of(server, event_bytes(8, "RunDeleted", "run-000001"))
     server.on("GET", "/run/run-000001", ok(run_json("running")), error(404, "RunNotFound", "RunID not found"))
     with pytest.raises(NotFound):
-        client.wait_run("run-000001", timeout=30)
+        client.wait_run("run-000001", timeout=60)
 
 
 def test_wait_run_raises_what_the_stream_raises(server: RecordedServer, client: Client) -> None:
@@ -245,7 +245,7 @@ def test_wait_run_raises_what_the_stream_raises(server: RecordedServer, client: 
     server.on("GET", "/event", answer)
     server.on("GET", "/run/run-000001", ok(run_json("running")))
     with pytest.raises(Exception, match="AccessDenied"):
-        client.wait_run("run-000001", timeout=30)
+        client.wait_run("run-000001", timeout=60)
 
 
 def test_watch_run_looks_when_the_run_or_its_jobs_move(server: RecordedServer, client: Client) -> None:

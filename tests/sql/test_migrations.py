@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -24,8 +24,8 @@ from paddleflow.domain.errors import Invalid
 from paddleflow.domain.ids import JobId, QueueName
 from tests.contracts import samples
 from tests.postgres import PostgresServer
-
-PATIENCE_S = 60
+from tests.programs import started
+from tests.waiting import DEADLINE_S
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -204,7 +204,7 @@ OPEN = """
 import sys
 from paddleflow.adapters.sql.store import SqlStore
 sys.stdin.read()
-store = SqlStore(sys.argv[1])
+store = SqlStore(sys.argv[1], busy_timeout_s=60)
 store.check()
 store.close()
 sys.exit(3 if "alembic" in sys.modules else 0)
@@ -213,17 +213,14 @@ sys.exit(3 if "alembic" in sys.modules else 0)
 
 def test_servers_may_start_on_one_new_database_at_once(url: str, engine: Engine) -> None:
     """Each is a process of its own, held back until all are loaded; none of them needs Alembic for it."""
-    servers = [
-        subprocess.Popen([sys.executable, "-c", OPEN, url], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(4)
-    ]
-    for server in servers:
-        assert server.stdin is not None
-        server.stdin.close()
-    for server in servers:
-        with server:
+    with ExitStack() as running:
+        servers = [running.enter_context(started([sys.executable, "-c", OPEN, url])) for _ in range(4)]
+        for server in servers:
+            assert server.stdin is not None
+            server.stdin.close()
+        for server in servers:
             assert server.stderr is not None
             told = server.stderr.read()
-            assert server.wait(PATIENCE_S) == 0, told
+            assert server.wait(DEADLINE_S) == 0, told
     with engine.begin() as connection:
         assert connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all() == [migrate.HEAD]

@@ -44,6 +44,7 @@ from paddleflow.domain.users import Actor
 from paddleflow.engine.mounts import OpenedMount
 from paddleflow.testing.builders import a_member, a_node, resources
 from paddleflow.testing.platform import ROOT_ACTOR, InMemoryPlatform
+from tests.waiting import DEADLINE_S
 
 SECRET = "wJalrXUtnFEMI-a-real-secret"
 KEYS = {"accessKey": "AK", "secretKey": SECRET, "endpoint": "s3.example.org"}
@@ -494,7 +495,7 @@ def test_one_users_silent_storages_keep_nobody_else_waiting(platform: InMemoryPl
     def check(storage: Storage) -> None:
         if storage.sub_path == "/silent":
             asked.release()
-            silent.wait(30)
+            silent.wait()
         told(storage)
 
     platform.storages.check = check  # type: ignore[method-assign]
@@ -504,12 +505,14 @@ def test_one_users_silent_storages_keep_nobody_else_waiting(platform: InMemoryPl
             pool.submit(create, alice, CreateFilesystem(name=f"s{n}", url="s3://bucket/silent", properties=KEYS))
             for n in range(2)
         ]
-        for _ in waiting:
-            assert asked.acquire(timeout=30)
-        with pytest.raises(Unavailable, match="being tried already"):
-            create(alice, CreateFilesystem(name="third", url="s3://bucket/x", properties=KEYS))
-        create(bella, CreateFilesystem(name="good", url="s3://bucket/x", properties=KEYS))
-        silent.set()
+        try:
+            for _ in waiting:
+                assert asked.acquire(timeout=DEADLINE_S)
+            with pytest.raises(Unavailable, match="being tried already"):
+                create(alice, CreateFilesystem(name="third", url="s3://bucket/x", properties=KEYS))
+            create(bella, CreateFilesystem(name="good", url="s3://bucket/x", properties=KEYS))
+        finally:
+            silent.set()
         for one in waiting:
-            one.result(30)
+            one.result(DEADLINE_S)
     create(alice, CreateFilesystem(name="third", url="s3://bucket/x", properties=KEYS))

@@ -14,6 +14,7 @@ import paddleflow
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "paddleflow"
+TESTS = ROOT / "tests"
 
 FILE_LINES = 500
 FUNCTION_LINES = 60
@@ -48,6 +49,22 @@ def long_functions(tree: ast.AST) -> Iterator[tuple[str, int]]:
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if lines > FUNCTION_LINES:
                 yield node.name, lines
+
+
+def imports_of(tree: ast.AST) -> set[str]:
+    """The top-level modules that a file imports, wherever in it."""
+    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    found |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    return {name.partition(".")[0] for name in found}
+
+
+def names_of(module: str, tree: ast.AST) -> Iterator[str]:
+    """What a file uses of a module: ``module.name``, called or not, or imported from it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == module:
+            yield f"{module}.{node.attr}"
+        elif isinstance(node, ast.ImportFrom) and node.module == module:
+            yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
 def test_files_stay_within_their_budget() -> None:
@@ -101,8 +118,48 @@ def test_no_paths_of_one_machine() -> None:
 @pytest.mark.parametrize("path", source_files(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_the_seed_of_a_program_is_its_own(path: Path) -> None:
     """The SDK lives in training programs that seed ``random``: who draws from it there changes their results."""
-    calls = (ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
-    assert not [call for call in calls if call.startswith("random.") and call != "random.Random"]
+    own = {"random.Random", "random.SystemRandom"}
+    assert not [name for name in names_of("random", ast.parse(path.read_text())) if name not in own]
+
+
+def test_a_bare_reference_to_the_program_s_random_is_noticed() -> None:
+    assert list(names_of("random", ast.parse("import random\nretry(jitter=random.random)"))) == ["random.random"]
+    assert list(names_of("random", ast.parse("from random import uniform"))) == ["random.uniform"]
+
+
+def test_tests_wait_in_one_place() -> None:
+    """A sleep hopes that the machine is fast enough; a port that was let go may be somebody else's by now."""
+    found = []
+    for path in TESTS.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        if path != TESTS / "waiting.py" and "time.sleep" in names_of("time", tree):
+            found.append(f"{path.relative_to(ROOT)} sleeps: use tests.waiting.wait_for")
+        if any(isinstance(node, ast.FunctionDef) and node.name.strip("_") == "free_port" for node in ast.walk(tree)):
+            found.append(f"{path.relative_to(ROOT)} looks for a free port: use tests.ports.reserve_port")
+    assert not found
+
+
+def test_unit_tests_start_no_process() -> None:
+    starters = {"subprocess", "multiprocessing"}
+    found = [
+        str(path.relative_to(ROOT))
+        for path in (TESTS / "unit").rglob("*.py")
+        if path != Path(__file__) and starters & imports_of(ast.parse(path.read_text()))
+    ]
+    assert not found, "tests that start programs have folders of their own"
+
+
+def test_hypothesis_has_one_profile() -> None:
+    """tests/conftest.py: how long an example may take, and whether examples are always the same, is said there."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in TESTS.rglob("*.py")
+        if path != TESTS / "conftest.py"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("settings")
+        if {"deadline", "derandomize", "database"} & {keyword.arg for keyword in node.keywords}
+    ]
+    assert not found
 
 
 def test_the_changelog_knows_the_version() -> None:

@@ -308,7 +308,7 @@ def nodes_of(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 node_maps = st.recursive(st.just({}), nodes_of, max_leaves=4)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     nodes=node_maps,
     components=node_maps,

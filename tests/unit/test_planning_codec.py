@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddleflow.domain.errors import Invalid
@@ -83,7 +83,7 @@ plans = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(plans)
 def test_what_is_read_is_what_was_written(plan: Plan) -> None:
     stored = dump_plan(plan)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddleflow.documents import load
@@ -108,7 +108,7 @@ def good_nodes(draw: st.DrawFn, components: tuple[str, ...] = (), levels: int = 
     return {name: nodes[name] for name in names}
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(data=st.data())
 def test_good_pipelines_become_sound_plans(data: st.DataObject) -> None:
     components: dict[str, Any] = {"c0": {"parameters": {"p": 0}, "artifacts": {"output": ["o"]}}}

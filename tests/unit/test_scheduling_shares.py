@@ -94,7 +94,7 @@ def test_a_maximum_caps_a_share_and_the_others_get_what_is_left() -> None:
     assert Flood(queues, "a b c", 12).run(rounds=6) == {"a": 2, "b": 5, "c": 5}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(1, 4), min_size=2, max_size=4), st.integers(4, 24), st.integers(0, 1000))
 def test_shares_are_by_weight_to_within_one_job(weights: list[int], capacity: int, seed: int) -> None:
     """Between any two queues: without its last job, neither has had more by weight than the other."""

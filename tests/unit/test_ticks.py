@@ -299,7 +299,7 @@ def test_the_first_tick(crontab: str, starts_at: datetime | None, expected: date
 looks = st.lists(st.tuples(st.integers(-40, 400), st.booleans()), min_size=1, max_size=25)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     looks,
     st.sampled_from(["*/10 * * * *", "@every 7m", "0 9-12 * * *"]),

@@ -11,13 +11,14 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+
+from tests.waiting import wait_for
 
 STARTS_WITHIN_S = 120.0
 OPENED = ("java.lang", "java.util", "java.io", "java.net", "java.nio", "java.util.concurrent")
@@ -84,17 +85,21 @@ def start_hdfs(directory: Path, *, name_port: int = 0, http_port: int = 0) -> Hd
             cwd=directory,
             start_new_session=True,
         )
-    deadline = time.monotonic() + STARTS_WITHIN_S
-    while time.monotonic() < deadline:
+
+    def told() -> str:
         if process.poll() is not None:
-            raise RuntimeError(f"HDFS ended at once: {log.read_text(errors='replace')[-3000:]}")
-        if details.exists() and (text := details.read_text()).endswith("}"):
-            rpc = int(json.loads(text)["namenode_port"])
-            return HdfsCluster(process, directory, rpc, _http_port(config))
-        time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    raise TimeoutError(f"HDFS does not start: {log.read_text(errors='replace')[-3000:]}")
+            pytest.fail(f"HDFS ended at once: {log.read_text(errors='replace')[-3000:]}")
+        text = details.read_text()
+        return text if text.endswith("}") else ""
+
+    try:
+        rpc = int(json.loads(wait_for(told, f"HDFS starts; see {log}", deadline_s=STARTS_WITHIN_S))["namenode_port"])
+        return HdfsCluster(process, directory, rpc, _http_port(config))
+    except BaseException:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
 
 
 def _http_port(config: Path) -> int:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from paddleflow.pfs.backstage import ObjectVersion
 from paddleflow.pfs.cache import Cache, Level
+from tests.waiting import wait_for
 
 CHUNK = 4096
 PLENTY = 1 << 30
-DEADLINE_S = 30.0
 
 
 def version(key: str = "a/b", name: str = "v1", size: int = 3 * CHUNK + 100, store: str = "s" * 16) -> ObjectVersion:
@@ -44,13 +43,15 @@ def sidecars(directory: Path | str) -> list[Path]:
 def damage(path: Path, act: Callable[[int], object]) -> None:
     """Change a file through the filesystem, as often as it takes for its times to change: clocks have ticks."""
     before = path.stat().st_ctime_ns
-    deadline = time.monotonic() + DEADLINE_S
     fd = os.open(path, os.O_RDWR)
+
+    def is_changed() -> bool:
+        os.fchmod(fd, 0o600)
+        return os.fstat(fd).st_ctime_ns != before
+
     try:
         act(fd)
-        while os.fstat(fd).st_ctime_ns == before:
-            assert time.monotonic() < deadline
-            os.fchmod(fd, 0o600)
+        wait_for(is_changed)
     finally:
         os.close(fd)
 
@@ -60,10 +61,3 @@ def flip(path: Path, at: int) -> None:
         os.pwrite(fd, bytes([os.pread(fd, 1, at)[0] ^ 0x10]), at)
 
     damage(path, act)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.002)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from paddleflow.domain.errors import Invalid, NotFound, Stale
 from paddleflow.pfs.cache import Cache, CachedFile, layout, stamp_matches
 from tests.pfs.cache.kit import CHUNK, cache, chunk, content, damage, data_files, flip, sidecars, version
+from tests.waiting import wait_for
 
 
 def filled(directory: Path) -> CachedFile:
@@ -276,11 +277,14 @@ def test_closing_waits_for_who_is_reading(tmp_path: Path) -> None:
         reader.start()
     entry.close()
     others = [os.open("/dev/zero", os.O_RDONLY) for _ in range(5)]
-    for reader in readers:
-        reader.join(20)
-    stop.set()
-    for fd in others:
-        os.close(fd)
+    try:
+        wait_for(lambda: not any(reader.is_alive() for reader in readers), "the readers hear that it is closed")
+    finally:
+        stop.set()
+        for reader in readers:
+            reader.join()
+        for fd in others:
+            os.close(fd)
     assert not wrong
     with pytest.raises(Stale, match="closed"):
         _ = entry.fd

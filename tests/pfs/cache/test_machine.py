@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -208,6 +208,4 @@ class SharedCache(RuleBasedStateMachine):
 
 
 TestSharedCache = SharedCache.TestCase
-TestSharedCache.settings = settings(
-    max_examples=80, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestSharedCache.settings = settings(max_examples=80, stateful_step_count=40)

@@ -102,13 +102,23 @@ def test_two_processes_that_evict_each_others_files(tmp_path: Path) -> None:
     limit = 40 * CHUNK
     with filler(tmp_path, limit, 1, 150) as one, filler(tmp_path, limit, 2, 150) as two:
         done = did(one, 150) + did(two, 150)
-        assert (one.wait(60), two.wait(60)) == (0, 0)
+        assert (one.wait(), two.wait()) == (0, 0)
     assert done["verified"] and done["filled"] and done["right"], done
     kept = cache(tmp_path, limit)
     assert kept.usage().bytes <= limit + 2 * UNDER_WAY
     kept.trim()
     assert kept.usage().bytes <= limit + UNDER_WAY, "but for what may not be evicted yet"
     all_right(tmp_path)
+
+
+@contextmanager
+def running(program: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    argv = [sys.executable, "-c", program, *map(str, arguments)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_two_processes_fill_the_same_object(tmp_path: Path) -> None:
@@ -124,21 +134,14 @@ def test_two_processes_fill_the_same_object(tmp_path: Path) -> None:
         "        entry.store(index * CHUNK, whole[index * CHUNK : (index + 1) * CHUNK])\n"
         "    entry.verify()\n"
     )
-    pair = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, str(tmp_path), step],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-        )
-        for step in ("1", "-1")
-    ]
-    for process in pair:
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
-    for process in pair:
-        process.communicate("go\n", timeout=60)
-        assert process.returncode == 0
+    with running(program, tmp_path, "1") as one, running(program, tmp_path, "-1") as two:
+        for process in (one, two):
+            assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        for process in (one, two):
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        assert (one.wait(), two.wait()) == (0, 0)
     assert len(sidecars(tmp_path)) == len(data_files(tmp_path)) == 1
     found = cache(tmp_path).find(of)
     assert found is not None and found.verify()
@@ -185,6 +188,6 @@ def test_threads_of_one_process_share_an_entry(tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join()
     assert not failures
     assert entry.verify() and Path(entry.path).read_bytes() == content(of)

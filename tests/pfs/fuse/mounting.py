@@ -8,17 +8,17 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from paddleflow.pfs.fuse import device
 from paddleflow.pfs.fuse.protocol import Opcode
+from tests.pfs.mounts import Watch, break_mount
+from tests.waiting import wait_for
 
 TOY = Path(__file__).parent / "toy_front.py"
-DEADLINE_S = 30.0
 
 
 @dataclass
@@ -42,6 +42,14 @@ class ToyMount:
     def path(self, name: str) -> str:
         return f"{self.mountpoint}/{name}"
 
+    def held(self) -> list[str]:
+        """What the front has done and not answered: see ``toy_front``."""
+        names: list[str] = json.loads(os.getxattr(self.mountpoint, "user.held"))
+        return names
+
+    def let_go(self) -> None:
+        os.getxattr(self.mountpoint, "user.let_go")
+
     def kill_front(self) -> None:
         """And wait for the next one to have begun."""
         pid, generation = self.front()
@@ -49,18 +57,7 @@ class ToyMount:
         self.await_front(after=generation)
 
     def await_front(self, *, after: int) -> None:
-        wait_for(lambda: self.front()[1] > after)
-
-
-def wait_for(condition: Callable[[], object], seconds: float = DEADLINE_S) -> None:
-    deadline = time.monotonic() + seconds
-    while True:
-        with contextlib.suppress(ValueError, FileNotFoundError):
-            if condition():
-                return
-        if time.monotonic() > deadline:
-            raise AssertionError("it did not come to pass")
-        time.sleep(0.005)
+        wait_for(lambda: self.front()[1] > after, f"a front after {after}")
 
 
 def plan_for(where: Path, **changes: Any) -> dict[str, Any]:
@@ -79,42 +76,33 @@ def plan_for(where: Path, **changes: Any) -> dict[str, Any]:
     return plan | changes
 
 
-def start_holder(plan: dict[str, Any], **popen: Any) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
+@contextlib.contextmanager
+def holder_of(plan: dict[str, Any], **popen: Any) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any]]]:
+    """A holder, and what it said of its mount; both are gone afterwards. A mount ends with its last user, and that may
+    be a mount namespace that somebody else's program made meanwhile: so it is broken, which ends it for everybody."""
     reading, writing = os.pipe()
     argv = [*popen.pop("prefix", ()), popen.pop("python", sys.executable), "-m", "paddleflow.pfs.holder"]
-    holder = subprocess.Popen(argv, stdin=subprocess.PIPE, pass_fds=[writing], **popen)
-    os.close(writing)
-    assert holder.stdin is not None
-    holder.stdin.write(json.dumps(plan | {"ready_fd": writing}).encode())
-    holder.stdin.close()
     with os.fdopen(reading, "rb") as ready:
-        said = ready.readline()
-    if not said:
-        holder.wait(DEADLINE_S)
-        raise AssertionError(Path(plan["log"]).read_text() if Path(plan["log"]).exists() else "it said nothing")
-    return holder, json.loads(said)
+        holder = subprocess.Popen(argv, stdin=subprocess.PIPE, pass_fds=[writing], **popen)
+        os.close(writing)
+        with Watch(holder.pid) as watch:
+            try:
+                assert holder.stdin is not None
+                with holder.stdin as stdin:
+                    stdin.write(json.dumps(plan | {"ready_fd": writing}).encode())
+                said = ready.readline()
+                if not said:
+                    log = Path(plan["log"])
+                    raise AssertionError(log.read_text() if log.exists() else "it said nothing")
+                yield holder, json.loads(said)
+            finally:
+                break_mount(Path(plan["mountpoint"]), watch)
+                holder.wait()
 
 
 @contextlib.contextmanager
 def toy_mount(where: Path, **changes: Any) -> Iterator[ToyMount]:
     plan = plan_for(where, **changes)
-    holder, outcome = start_holder(plan)
-    mount = ToyMount(plan["mountpoint"], plan["front"]["root"], plan["front"]["state"], holder, outcome, plan["log"])
-    try:
-        yield mount
-    finally:
-        take_down(mount)
+    with holder_of(plan) as (holder, outcome):
+        yield ToyMount(plan["mountpoint"], plan["front"]["root"], plan["front"]["state"], holder, outcome, plan["log"])
     assert not device.is_mounted(plan["mountpoint"])
-
-
-def take_down(mount: ToyMount) -> None:
-    """A mount ends with its last user, and that may be a mount namespace that somebody else's program made meanwhile:
-    then ending its processes, which hold the only descriptor, ends it for everybody."""
-    subprocess.run(["umount", "-l", mount.mountpoint], check=False, capture_output=True)
-    try:
-        mount.holder.wait(5.0)
-    except subprocess.TimeoutExpired:
-        mount.holder.kill()
-        mount.holder.wait()
-        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
-            os.kill(mount.front()[0], signal.SIGKILL)

@@ -15,8 +15,6 @@ from paddleflow.pfs.fuse import device
 from paddleflow.pfs.fuse.device import Place
 from tests.pfs.fuse.mounting import toy_mount
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @pytest.mark.parametrize(
     ("prepare", "error", "says"),

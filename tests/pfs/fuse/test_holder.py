@@ -14,9 +14,12 @@ import pytest
 from paddleflow.domain.errors import Invalid
 from paddleflow.pfs.fuse import device
 from paddleflow.pfs.holder import HoldPlan
-from tests.pfs.fuse.mounting import plan_for, start_holder, toy_mount, wait_for
+from tests.pfs.fuse.mounting import ToyMount, holder_of, plan_for, toy_mount
+from tests.pfs.mounts import Watch, break_mount
+from tests.pfs.programs import ended
+from tests.waiting import wait_for
 
-pytestmark = [pytest.mark.usefixtures("as_root"), pytest.mark.timeout(60)]
+pytestmark = pytest.mark.usefixtures("as_root")
 
 
 def is_running(pid: int) -> bool:
@@ -74,13 +77,9 @@ def test_no_secret_in_arguments_or_environment(tmp_path: Path) -> None:
 def test_a_renewed_plan_reaches_the_next_front(tmp_path: Path) -> None:
     with toy_mount(tmp_path) as mount:
         os.kill(mount.front()[0], signal.SIGUSR2)
-        os.listdir(mount.mountpoint)
-
-        def has_it() -> bool:
-            mount.kill_front()
-            return "newer" in Path(mount.state, "front.pid").read_text()
-
-        wait_for(has_it)
+        wait_for(lambda: "the plan was renewed" in Path(mount.log).read_text())
+        mount.kill_front()
+        assert "newer" in Path(mount.state, "front.pid").read_text()
 
 
 def test_a_new_version_takes_over_without_a_trace(tmp_path: Path) -> None:
@@ -100,9 +99,15 @@ def test_told_to_end_it_unmounts(tmp_path: Path, number: int) -> None:
     with toy_mount(tmp_path) as mount:
         front, _ = mount.front()
         mount.holder.send_signal(number)
-        assert mount.holder.wait(20) == 0
+        assert ended(mount.holder) == 0
         assert not device.is_mounted(mount.mountpoint)
         assert not is_running(front)
+
+
+def await_refusal(mount: ToyMount, number: int) -> None:
+    """Told by the holder and by the front. The thread that tried is over then: while it lives, nobody else is."""
+    wait_for(lambda: Path(mount.log).read_text().count("it is in use") == 2 * number)
+    wait_for(lambda: len(os.listdir(f"/proc/{mount.holder.pid}/task")) == 1)
 
 
 def test_in_use_it_stays(tmp_path: Path) -> None:
@@ -110,13 +115,14 @@ def test_in_use_it_stays(tmp_path: Path) -> None:
         Path(mount.root, "file").write_bytes(b"content")
         held = os.open(mount.path("file"), os.O_RDONLY)
         mount.holder.terminate()
-        wait_for(lambda: "it is in use" in Path(mount.log).read_text())
+        await_refusal(mount, 1)
         assert Path(mount.path("file")).read_bytes() == b"content"
         os.kill(mount.front()[0], signal.SIGUSR1)
-        wait_for(lambda: Path(mount.log).read_text().count("it is in use") >= 3)
+        await_refusal(mount, 2)
+        assert mount.holder.poll() is None
         os.close(held)
         os.kill(mount.front()[0], signal.SIGUSR1)
-        assert mount.holder.wait(20) == 0
+        assert ended(mount.holder) == 0
 
 
 def test_in_use_it_is_detached_when_that_was_wished(tmp_path: Path) -> None:
@@ -129,14 +135,14 @@ def test_in_use_it_is_detached_when_that_was_wished(tmp_path: Path) -> None:
         assert os.fstat(held).st_size == 7, "it is still served"
         assert mount.holder.poll() is None
         os.close(held)
-        assert mount.holder.wait(20) == 0
+        assert ended(mount.holder) == 0
 
 
 def test_unmounted_by_somebody_else_it_ends(tmp_path: Path) -> None:
     with toy_mount(tmp_path) as mount:
         front, _ = mount.front()
         subprocess.run(["umount", mount.mountpoint], check=True)
-        assert mount.holder.wait(20) == 0
+        assert ended(mount.holder) == 0
         assert not is_running(front)
 
 
@@ -147,65 +153,65 @@ def test_unmounted_while_no_front_runs_it_ends(tmp_path: Path) -> None:
         os.kill(front, signal.SIGKILL)
         subprocess.run(["umount", "-l", mount.mountpoint], check=True)
         mount.holder.send_signal(signal.SIGCONT)
-        assert mount.holder.wait(20) == 0
+        assert ended(mount.holder) == 0
 
 
 def test_a_front_that_does_not_end_is_ended(tmp_path: Path) -> None:
     with toy_mount(tmp_path, grace_s=0.2) as mount:
         os.kill(mount.front()[0], signal.SIGSTOP)
         mount.holder.terminate()
-        assert mount.holder.wait(20) == 0
+        assert ended(mount.holder) == 0
 
 
 def test_a_front_that_gives_a_reason_is_quoted(tmp_path: Path) -> None:
     plan = plan_for(tmp_path, front={"fails": "the store does not know this key"})
-    holder, outcome = start_holder(plan)
-    assert outcome == {"mounted": False, "error": "the store does not know this key"}
-    assert holder.wait(20) == 1
-    assert not device.is_mounted(plan["mountpoint"])
+    with holder_of(plan) as (holder, outcome):
+        assert outcome == {"mounted": False, "error": "the store does not know this key"}
+        assert ended(holder) == 1
+        assert not device.is_mounted(plan["mountpoint"])
 
 
 def test_a_front_that_does_not_start_is_given_up(tmp_path: Path) -> None:
     plan = plan_for(tmp_path, front_argv=[sys.executable, "-c", "raise SystemExit('no good')"])
-    holder, outcome = start_holder(plan)
-    assert not outcome["mounted"]
-    assert "does not start" in outcome["error"]
-    assert holder.wait(20) == 1
-    assert not device.is_mounted(plan["mountpoint"])
+    with holder_of(plan) as (holder, outcome):
+        assert not outcome["mounted"]
+        assert "does not start" in outcome["error"]
+        assert ended(holder) == 1
+        assert not device.is_mounted(plan["mountpoint"])
     assert "no good" in Path(plan["log"]).read_text()
 
 
 def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     plan = plan_for(tmp_path, front_argv=["/nonexistent/program"])
-    holder, outcome = start_holder(plan)
-    assert outcome["error"].startswith("/nonexistent/program")
-    assert holder.wait(20) == 1
-    assert not device.is_mounted(plan["mountpoint"])
+    with holder_of(plan) as (holder, outcome):
+        assert outcome["error"].startswith("/nonexistent/program")
+        assert ended(holder) == 1
+        assert not device.is_mounted(plan["mountpoint"])
 
 
 def test_a_mount_that_cannot_be_is_explained(tmp_path: Path) -> None:
     plan = plan_for(tmp_path)
     (tmp_path / "mnt" / "something").touch()
-    holder, outcome = start_holder(plan)
-    assert not outcome["mounted"]
-    assert "not empty" in outcome["error"]
-    assert holder.wait(20) == 1
+    with holder_of(plan) as (holder, outcome):
+        assert not outcome["mounted"]
+        assert "not empty" in outcome["error"]
+        assert ended(holder) == 1
 
 
 def test_in_the_background_it_is_a_session_of_its_own(tmp_path: Path) -> None:
     plan = plan_for(tmp_path, detach=True)
-    holder, outcome = start_holder(plan)
-    try:
-        assert holder.wait(20) == 0
-        assert outcome["pid"] != holder.pid
-        assert os.getsid(outcome["pid"]) == outcome["pid"]
-        assert os.readlink(f"/proc/{outcome['pid']}/fd/0") == os.devnull
-        assert os.listdir(plan["mountpoint"]) == []
-        os.kill(outcome["pid"], signal.SIGTERM)
-        wait_for(lambda: not is_running(outcome["pid"]))
-        assert not device.is_mounted(plan["mountpoint"])
-    finally:
-        subprocess.run(["umount", "-l", plan["mountpoint"]], check=False, capture_output=True)
+    with holder_of(plan) as (holder, outcome), Watch(outcome["pid"]) as watch:
+        try:
+            assert ended(holder) == 0
+            assert outcome["pid"] != holder.pid
+            assert os.getsid(outcome["pid"]) == outcome["pid"]
+            assert os.readlink(f"/proc/{outcome['pid']}/fd/0") == os.devnull
+            assert os.listdir(plan["mountpoint"]) == []
+            watch.send(signal.SIGTERM)
+            wait_for(watch.has_ended)
+            assert not device.is_mounted(plan["mountpoint"])
+        finally:
+            break_mount(Path(plan["mountpoint"]), watch)
 
 
 def test_an_unprivileged_front_has_its_files_registered_by_the_holder(open_path: Path) -> None:

@@ -6,11 +6,13 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from paddleflow.pfs.fuse.loop import CLOSE_NS, MOST_TRUST, TRUST, Loop, Patience, pressure, running_tasks
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -61,23 +63,59 @@ def test_requests_from_another_thread_are_served_while_looking_and_sleeping(loop
     assert pipe.served == 2000
 
 
-def test_timers_fire_in_order_and_cancelled_ones_do_not(loop: Loop) -> None:
+class Clock:
+    """In place of the loop's ``time``: it moves when the test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.perf_counter_ns = time.perf_counter_ns
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("paddleflow.pfs.fuse.loop.time", clock)
+    return clock
+
+
+def test_timers_fire_in_order_and_cancelled_ones_do_not(loop: Loop, clock: Clock) -> None:
     fired: list[str] = []
-    loop.call_later(0.02, lambda: fired.append("second"))
-    loop.call_later(0.021, loop.stop)
-    loop.call_later(0.01, lambda: fired.append("first"))
-    loop.call_later(0.005, lambda: fired.append("never")).cancel()
+    loop.call_later(20, lambda: fired.append("second"))
+    loop.call_later(21, loop.stop)
+    loop.call_later(10, lambda: fired.append("first"))
+    loop.call_later(5, lambda: fired.append("never")).cancel()
+    loop.call_later(22, lambda: fired.append("after the end"))
+    clock.now += 21
     loop.run()
     assert fired == ["first", "second"]
 
 
-def test_timers_of_the_same_moment_keep_their_order(loop: Loop) -> None:
+def test_a_timer_does_not_fire_before_its_time(loop: Loop, clock: Clock) -> None:
+    fired: list[str] = []
+    loop.call_later(10, lambda: fired.append("too early"))
+    clock.now += 9.999
+    loop.call_soon(loop.stop)
+    loop.run()
+    assert fired == []
+
+
+def test_timers_of_the_same_moment_keep_their_order(loop: Loop, clock: Clock) -> None:
     fired: list[int] = []
     for number in range(10):
         loop.call_later(0.0, lambda number=number: fired.append(number))  # type: ignore[misc]
-    loop.call_later(0.001, loop.stop)
+    loop.call_later(0.0, loop.stop)
     loop.run()
     assert fired == list(range(10))
+
+
+def test_a_timer_wakes_a_loop_that_sleeps(loop: Loop) -> None:
+    began = time.monotonic()
+    loop.call_later(0.01, loop.stop)
+    loop.run()
+    assert time.monotonic() - began >= 0.01
 
 
 def test_a_call_from_another_thread_wakes_the_loop(loop: Loop) -> None:
@@ -112,11 +150,12 @@ def test_a_call_that_calls_again_does_not_starve_the_rest(loop: Loop) -> None:
 
 
 def test_a_removed_descriptor_is_not_called(loop: Loop) -> None:
-    reading, writing = os.pipe()
-    loop.add(reading, lambda: pytest.fail("it was removed"))
-    loop.remove(reading)
-    os.write(writing, b"x")
-    loop.call_later(0.01, loop.stop)
+    (removed, first), (kept, second) = os.pipe(), os.pipe()
+    loop.add(removed, lambda: pytest.fail("it was removed"))
+    loop.add(kept, loop.stop)
+    loop.remove(removed)
+    os.write(first, b"x")
+    os.write(second, b"x")
     loop.run()
 
 
@@ -143,14 +182,22 @@ def test_waiting_for_room_calls_once_and_goes_on_reading(loop: Loop) -> None:
     assert happened == ["room", "read"]
 
 
-def test_stop_from_another_thread(loop: Loop) -> None:
-    other = threading.Timer(0.01, loop.stop)
+def once_it_sleeps(loop: Loop, act: Callable[[], None]) -> threading.Thread:
+    def wait_and_act() -> None:
+        wait_for(lambda: loop._is_asleep)
+        act()
+
+    other = threading.Thread(target=wait_and_act)
     other.start()
+    return other
+
+
+def test_stop_from_another_thread(loop: Loop) -> None:
+    other = once_it_sleeps(loop, loop.stop)
     loop.run()
     other.join()
 
 
-@pytest.mark.timeout(20)
 def test_a_signal_handler_wakes_a_loop_that_sleeps(loop: Loop) -> None:
     seen: list[str] = []
 
@@ -160,8 +207,7 @@ def test_a_signal_handler_wakes_a_loop_that_sleeps(loop: Loop) -> None:
 
     before = signal.signal(signal.SIGUSR1, lambda *_: loop.call_soon(called))
     try:
-        other = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGUSR1))
-        other.start()
+        other = once_it_sleeps(loop, lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1))
         loop.run()
         other.join()
     finally:

@@ -19,9 +19,11 @@ from typing import Any
 import pytest
 
 import paddleflow
-from tests.pfs.fuse.mounting import TOY, plan_for, start_holder, wait_for
+from tests.pfs.fuse.mounting import TOY, holder_of, plan_for
+from tests.pfs.programs import end, ended
+from tests.waiting import wait_for
 
-pytestmark = [pytest.mark.usefixtures("as_root"), pytest.mark.timeout(60)]
+pytestmark = pytest.mark.usefixtures("as_root")
 
 USER = 65534
 AS_USER = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
@@ -63,20 +65,11 @@ def mounted(place: Path, prefix: list[str], **changes: Any) -> Iterator[tuple[in
     python = python_for_users()
     assert python is not None
     plan = plan_for(place, front_argv=[python, str(TOY)], **changes)
-    holder, outcome = start_holder(plan, prefix=prefix, python=python, env=ENVIRONMENT)
-    try:
+    with holder_of(plan, prefix=prefix, python=python, env=ENVIRONMENT) as (holder, outcome):
         yield holder.pid, outcome
-    finally:
-        if holder.poll() is None:
-            if outcome["mounted"]:
-                holder.send_signal(signal.SIGTERM)
-            try:
-                holder.wait(20)
-            except subprocess.TimeoutExpired:
-                holder.kill()
-                holder.wait()
-                raise
-    assert holder.returncode == (0 if outcome["mounted"] else 1)
+        if outcome["mounted"]:
+            holder.terminate()
+        assert ended(holder) == (0 if outcome["mounted"] else 1)
 
 
 def inside(pid: int, program: str, *arguments: str, user_namespace: bool = False) -> None:
@@ -117,17 +110,21 @@ def test_by_the_systems_helper(place: Path) -> None:
 
 def test_in_use_it_stays(place: Path) -> None:
     with mounted(place, in_namespace(place, "0666")) as (pid, _):
-        program = "import os, sys, time\nfile = open(sys.argv[1], 'w')\nprint('open', flush=True)\ninput()"
+        program = "import sys\nfile = open(sys.argv[1], 'w')\nprint('open', flush=True)\ninput()"
         enter = ["nsenter", "--target", str(pid), "--mount", *AS_USER, python_for_users() or ""]
         user = subprocess.Popen(
             [*enter, "-c", program, f"{place}/mnt/file"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/"
         )
-        with user:
+        try:
             assert user.stdout is not None
             assert user.stdout.readline() == b"open\n"
             os.kill(pid, signal.SIGTERM)
-            wait_for(lambda: "it is in use" in (place / "log").read_text())
+            # The front is told last: then the holder listens again.
+            wait_for(lambda: (place / "log").read_text().count("it is in use") == 2)
+            wait_for(lambda: len(os.listdir(f"/proc/{pid}/task")) == 1)
             user.communicate(b"\n")
+        finally:
+            end(user)
 
 
 def test_in_a_user_namespace(place: Path) -> None:

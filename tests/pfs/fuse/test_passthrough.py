@@ -16,7 +16,7 @@ from paddleflow.pfs.fuse import device, holding, negotiation
 from paddleflow.pfs.fuse.negotiation import Wanted
 from paddleflow.pfs.fuse.passthrough import Backings, NoBackings
 
-pytestmark = [pytest.mark.usefixtures("as_root"), pytest.mark.timeout(60)]
+pytestmark = pytest.mark.usefixtures("as_root")
 
 
 @dataclass
@@ -220,7 +220,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps)
 def test_any_history_leaves_the_kernel_with_what_is_open(
     kernel: Kernel, table: Table, files: list[str], history: list[tuple[str, int, int]]

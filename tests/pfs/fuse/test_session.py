@@ -29,10 +29,10 @@ ATTR = Attr(ino=9, mode=0o100644, size=3, mtime_ns=0, ctime_ns=0, atime_ns=0, ui
 class Delayed(Mirror):
     """Names are answered when the test says so."""
 
-    def __init__(self, where: Path, loop: Loop) -> None:
+    def __init__(self, where: Path) -> None:
         (where / "root").mkdir()
         (where / "state").mkdir()
-        super().__init__({"root": str(where / "root"), "state": str(where / "state")}, loop)
+        super().__init__({"root": str(where / "root"), "state": str(where / "state")})
         self.asked: dict[str, Later[Entry]] = {}
         self.forgotten: list[tuple[int, int]] = []
         self.released: list[tuple[int, int]] = []
@@ -68,7 +68,7 @@ class Talk:
         self.ours = ours
         self.kernel.setblocking(False)
         self.loop = Loop()
-        self.vfs = Delayed(where, self.loop)
+        self.vfs = Delayed(where)
         self.ends = 0
         negotiated = Negotiated(minor=45, flags=0, max_write=65536)
         self.session = Session(ours.fileno(), self.vfs, negotiated, NoBackings(), self.loop, self._ended)
@@ -184,22 +184,23 @@ def test_what_an_abandoned_create_opened_is_closed(talk: Talk, monkeypatch: pyte
 
 
 def test_a_caller_that_lives_is_looked_at_again_and_waits(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
-    dying_since: list[bool] = []
-    monkeypatch.setattr("paddleflow.pfs.fuse.session.is_dying", lambda _: bool(dying_since))
+    looks = 0
+
+    def is_dying_at_last(pid: int) -> bool:
+        nonlocal looks
+        looks += 1
+        talk.loop.stop()
+        return looks == 4
+
+    monkeypatch.setattr("paddleflow.pfs.fuse.session.is_dying", is_dying_at_last)
     monkeypatch.setattr("paddleflow.pfs.fuse.session.INTERRUPT_CHECK_S", 0.001)
     talk.say(Opcode.LOOKUP, b"x\0", unique=5, pid=55)
     talk.say(Opcode.INTERRUPT, struct.pack("<Q", 5), unique=7)
-    run_for(talk.loop, 0.01)
-    assert talk.answers() == []
-    dying_since.append(True)
-    run_for(talk.loop, 0.01)
+    while looks < 4:
+        assert talk.answers() == []
+        talk.loop._is_stopped = False
+        talk.loop.run()
     assert talk.answers() == [(5, errno.EINTR, b"")]
-
-
-def run_for(loop: Loop, seconds: float) -> None:
-    loop.call_later(seconds, loop.stop)
-    loop.run()
-    loop._is_stopped = False
 
 
 def test_a_name_with_rest_of_an_older_request_behind_it(talk: Talk) -> None:

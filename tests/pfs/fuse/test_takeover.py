@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.pfs.fuse.mounting import ToyMount, toy_mount, wait_for
+from tests.pfs.fuse.mounting import ToyMount, toy_mount
+from tests.pfs.programs import ended, fail_with, start
+from tests.waiting import wait_for
 
-pytestmark = [pytest.mark.usefixtures("as_root"), pytest.mark.timeout(110)]
+pytestmark = [pytest.mark.usefixtures("as_root"), pytest.mark.timeout(300)]
 
 KILLS = 20
 
@@ -32,16 +34,18 @@ try:
             for number in range(20):
                 assert os.stat(f"{mount}/file{number}").st_size == number
                 assert not os.path.exists(f"{mount}/absent{number}")
-        elif what == "slow":
-            assert os.stat(f"{mount}/slow").st_size == 3
-            with open(f"{mount}/slow", "rb") as file:
+        elif what == "held":
+            assert not os.path.exists(f"{mount}/held-lookup-{rounds}")
+            with open(f"{mount}/held-open-{rounds}", "wb") as file:
+                file.write(b"abc")
+            with open(f"{mount}/held-open-{rounds}", "rb") as file:
                 assert file.read() == b"abc"
         elif what == "open":
             for number in range(20):
                 with open(f"{mount}/file{number}", "rb") as file:
                     assert file.read() == b"x" * number
         elif what == "list":
-            assert len(os.listdir(mount)) >= 22
+            assert len(os.listdir(mount)) >= 21
         elif what == "write":
             with open(f"{mount}/written", "wb") as file:
                 file.write(want[:100_000])
@@ -60,28 +64,27 @@ print(what, rounds, "rounds", flush=True)
     ["PASSTHROUGH", pytest.param("DIRECT", marks=pytest.mark.slow), pytest.param("CACHED", marks=pytest.mark.slow)],
 )
 def test_killed_twenty_times_under_load(tmp_path: Path, mode: str) -> None:
-    with toy_mount(tmp_path, front={"mode": mode}) as mount:
+    """Each time with a call under way: one that the front has read, and answers no more."""
+    with ExitStack() as started, toy_mount(tmp_path, front={"mode": mode}) as mount:
         want = os.urandom(1_500_000)
         Path(mount.root, "big").write_bytes(want)
-        Path(mount.root, "slow").write_bytes(b"abc")
         for number in range(20):
             Path(mount.root, f"file{number}").write_bytes(b"x" * number)
         end = tmp_path / "end"
         workers = [
-            subprocess.Popen(
-                [sys.executable, "-c", WORK, mount.mountpoint, what, f"{mount.root}/big", str(end)],
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for what in ("read", "lookup", "slow", "open", "list", "write")
+            start(started, WORK, mount.mountpoint, what, f"{mount.root}/big", str(end), stdout=subprocess.PIPE)
+            for what in ("read", "lookup", "held", "open", "list", "write")
         ]
         for _ in range(KILLS):
+            wait_for(lambda: mount.held() or fail_with(workers))
             mount.kill_front()
-            assert os.stat(mount.path("slow")).st_size == 3
         end.touch()
+        mount.let_go()
         outputs = [worker.communicate()[0] for worker in workers]
         assert [worker.returncode for worker in workers] == [0] * len(workers), outputs
         assert mount.front()[1] == KILLS
+        rounds = {line.split()[0]: int(line.split()[1]) for line in map(bytes.decode, outputs)}
+        assert all(rounds.values()), rounds
 
 
 def test_open_files_keep_reading_while_nobody_serves(tmp_path: Path) -> None:
@@ -113,30 +116,37 @@ def test_a_file_that_stays_open_can_be_opened_again_after_a_takeover(tmp_path: P
 
 
 def test_a_call_under_way_is_answered_by_the_successor(tmp_path: Path) -> None:
-    with toy_mount(tmp_path) as mount:
-        Path(mount.root, "slow").write_bytes(b"abc")
-        for _ in range(5):
+    """One that was not read yet, and one that was."""
+    program = "import os,sys; os.stat(sys.argv[1])"
+    with ExitStack() as started, toy_mount(tmp_path) as mount:
+        Path(mount.root, "file").touch()
+        for number in range(3):
+            Path(mount.root, f"held-lookup-{number}").touch()
             pid, generation = mount.front()
             os.kill(pid, signal.SIGSTOP)
-            caller = subprocess.Popen([sys.executable, "-c", "import os,sys; os.stat(sys.argv[1])", mount.path("slow")])
+            caller = start(started, program, mount.path("file"))
             await_fuse(caller.pid)
             os.kill(pid, signal.SIGKILL)
-            assert caller.wait(30) == 0
+            assert ended(caller) == 0
             mount.await_front(after=generation)
+            caller = start(started, program, mount.path(f"held-lookup-{number}"))
+            wait_for(mount.held)
+            mount.kill_front()
+            assert ended(caller) == 0
 
 
 def test_making_a_directory_twice_is_making_it_once(tmp_path: Path) -> None:
     """It was made, and then the front died before it could say so."""
-    with toy_mount(tmp_path) as mount:
+    with ExitStack() as started, toy_mount(tmp_path) as mount:
         for number in range(5):
-            caller = subprocess.Popen(
-                [sys.executable, "-c", "import os,sys; os.mkdir(sys.argv[1])", mount.path(f"slow{number}")]
-            )
-            wait_for(Path(mount.root, f"slow{number}").exists)
+            name = f"held-mkdir-{number}"
+            caller = start(started, "import os,sys; os.mkdir(sys.argv[1])", mount.path(name))
+            wait_for(mount.held)
+            assert Path(mount.root, name).is_dir()
             mount.kill_front()
-            assert caller.wait(30) == 0
+            assert ended(caller) == 0
         with pytest.raises(FileExistsError):
-            os.mkdir(mount.path("slow0"))
+            os.mkdir(mount.path("held-mkdir-0"))
 
 
 def test_quick_deaths_slow_the_restarts_down_but_never_end_them(tmp_path: Path) -> None:

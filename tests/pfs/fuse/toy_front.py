@@ -1,7 +1,8 @@
 """A front for tests: shows a plain directory, and keeps what a successor needs in files.
 
-Started by the holder as a program. Names that begin with ``slow`` are answered a while later, so that there is
-something under way when it is killed. The counts of requests can be read as an extended attribute of the root.
+Started by the holder as a program. The first request for a name like ``held-mkdir-1`` (the word is the operation) is
+done and not answered: a successor does that, to whom it is sent again, or this front when it is told to let go. So a
+test can be sure of what is under way. That, the counts of requests and more are extended attributes of the root.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ from paddleflow.pfs.fuse.passthrough import Backings, NoBackings
 from paddleflow.pfs.fuse.session import Session
 from paddleflow.pfs.later import Later
 
-SLOW_S = 0.05
+log = logging.getLogger(__name__)
+
 GONE = "/gone"
 
 
 class Mirror(FileOperations):
-    def __init__(self, plan: dict[str, Any], loop: Loop) -> None:
+    def __init__(self, plan: dict[str, Any]) -> None:
         self.request = (0, False)
         self.session: Session | None = None
         self.notifier: Notifier | None = None
@@ -40,7 +42,9 @@ class Mirror(FileOperations):
         self._ttl = plan.get("ttl", 0.0)
         self._negative_ttl = plan.get("negative_ttl", 0.0)
         self._page = plan.get("page", 100)
-        self._loop = loop
+        self._held: dict[str, Later[None]] | None = {}
+        """What waits to be let go; None: everything was."""
+        self._held_log = os.open(f"{plan['state']}/held", os.O_RDWR | os.O_CREAT | os.O_APPEND)
         self._log = os.open(f"{plan['state']}/nodes", os.O_RDWR | os.O_CREAT | os.O_APPEND)
         self._journal = os.open(f"{plan['state']}/journal", os.O_RDWR | os.O_CREAT | os.O_APPEND)
         self._paths = {1: ""}
@@ -102,13 +106,19 @@ class Mirror(FileOperations):
         attr = self._attr(f"{self._root}/{path}")
         return Entry(self._node(path), attr, self._ttl, self._ttl)
 
-    async def _wait(self, name: str) -> None:
-        if name.startswith("slow"):
-            later: Later[None] = Later()
-            self._loop.call_later(SLOW_S, lambda: later.succeed(None))
-            await later
-        elif name.startswith("never"):
-            await Later[None]()
+    async def _hold(self, operation: str, path: str) -> None:
+        name = os.path.basename(path)
+        if not name.startswith(f"held-{operation}") or self._held is None:
+            return
+        if name.encode() not in os.pread(self._held_log, 1 << 30, 0).splitlines():
+            os.write(self._held_log, name.encode() + b"\n")
+            self._held[name] = Later()
+            await self._held[name]
+
+    def _let_go(self) -> None:
+        held, self._held = self._held or {}, None
+        for later in held.values():
+            later.succeed(None)
 
     def _handle(self, path: str, flags: int) -> int:
         self._next_handle += 1
@@ -119,7 +129,7 @@ class Mirror(FileOperations):
 
     async def lookup(self, parent: int, name: str, caller: Caller) -> Entry:
         path = self._child(parent, name)
-        await self._wait(name)
+        await self._hold("lookup", name)
         try:
             return self._entry(path)
         except FileNotFoundError:
@@ -148,7 +158,7 @@ class Mirror(FileOperations):
         except FileExistsError:
             if not began:
                 raise
-        await self._wait(name)
+        await self._hold("mkdir", name)
         return self._entry(path)
 
     async def unlink(self, parent: int, name: str, caller: Caller) -> None:
@@ -206,6 +216,13 @@ class Mirror(FileOperations):
             return json.dumps(self.session.counts).encode()
         if name == "user.refused":
             return json.dumps(self.refused).encode()
+        if name == "user.lookups":
+            return json.dumps(sum(self.lookups.values())).encode()
+        if name == "user.held":
+            return json.dumps(list(self._held or ())).encode()
+        if name == "user.let_go":
+            self._let_go()
+            return b"done"
         if name.startswith("user.invalidate."):
             self._invalidate(node, name.removeprefix("user.invalidate."))
             return b"asked"
@@ -238,7 +255,7 @@ class Mirror(FileOperations):
 
     async def open(self, node: int, flags: int, caller: Caller) -> Opened:
         path = self._path(node)
-        await self._wait(os.path.basename(path))
+        await self._hold("open", path)
         return self._opened(path, flags)
 
     async def create(self, parent: int, name: str, mode: int, flags: int, caller: Caller) -> tuple[Entry, Opened]:
@@ -257,7 +274,6 @@ class Mirror(FileOperations):
 
     async def read(self, node: int, handle: int, start: int, size: int) -> bytes | FileRange:
         path = self._path(node)
-        await self._wait(os.path.basename(path))
         fd = self._handles.get(handle)
         if path.endswith(".bytes"):
             return self._bytes(path, start, size)
@@ -272,7 +288,7 @@ class Mirror(FileOperations):
 
     async def write(self, node: int, handle: int, start: int, data: memoryview) -> int:
         path = self._path(node)
-        await self._wait(os.path.basename(path))
+        await self._hold("write", path)
         fd = os.open(path, os.O_RDWR)
         try:
             return os.pwrite(fd, data, start)
@@ -312,6 +328,11 @@ class Mirror(FileOperations):
         assert handle in (0, 7)
 
 
+def renew(link: HolderLink, plan: dict[str, Any]) -> None:
+    link.renew_plan(plan)
+    log.info("the plan was renewed")
+
+
 def main() -> int:
     logging.basicConfig(level=logging.INFO)
     link = HolderLink.inherit()
@@ -320,13 +341,14 @@ def main() -> int:
     if plan.get("fails"):
         link.failed(plan["fails"])
         return 1
-    with open(f"{plan['state']}/front.pid", "w") as file:
+    with open(f"{plan['state']}/front.pid.new", "w") as file:
         file.write(f"{os.getpid()} {welcome.generation} {json.dumps(plan.get('secret'))}")
+    os.replace(f"{plan['state']}/front.pid.new", f"{plan['state']}/front.pid")
     if plan.get("unprivileged"):
         os.setresgid(65534, 65534, 65534)
         os.setresuid(65534, 65534, 65534)
     loop = Loop(poll=plan.get("poll", True))
-    vfs = Mirror(plan, loop)
+    vfs = Mirror(plan)
     vfs.notifier = Notifier(welcome.fuse_fd)
     backings = Backings(link, welcome.table_fd) if welcome.negotiated.passthrough else NoBackings()
     session = Session(welcome.fuse_fd, vfs, welcome.negotiated, backings, loop, loop.stop)
@@ -335,8 +357,8 @@ def main() -> int:
     loop.add(link.fileno(), lambda: None if link.receive() else loop.remove(link.fileno()))
     signal.signal(signal.SIGTERM, lambda *_: loop.stop())
     signal.signal(signal.SIGUSR1, lambda *_: link.unmount(lazy=False))
-    signal.signal(signal.SIGUSR2, lambda *_: link.renew_plan(plan | {"secret": "newer"}))
-    link.unmount_failed = logging.error
+    signal.signal(signal.SIGUSR2, lambda *_: renew(link, plan | {"secret": "newer"}))
+    link.unmount_failed = log.error
     if welcome.generation:
         session.resume()
     link.serving()

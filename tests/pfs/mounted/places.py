@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
-import sys
-import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,22 +40,3 @@ def is_whole(content: bytes) -> bool:
         return True
     number, size = content[:33].split()
     return content == stamped(int(number), int(size))
-
-
-def start_program(program: str, *arguments: object) -> subprocess.Popen[bytes]:
-    """Of ours, in a process of its own: it is told to stop by a file, and complains on stderr."""
-    argv = [sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)]
-    root = str(Path(__file__).resolve().parents[3])
-    return subprocess.Popen(argv, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": root})
-
-
-def finish(users: list[subprocess.Popen[bytes]], seconds: float = 60.0) -> None:
-    """All of them end well, or the test fails with what the first one said."""
-    try:
-        for user in users:
-            _, said = user.communicate(timeout=seconds)
-            assert user.returncode == 0, said.decode()
-    finally:
-        for user in users:
-            user.kill()
-            user.wait()

@@ -20,7 +20,7 @@ from tests.pfs.mounted.places import Place
 from tests.pfs.pages import examples_in, run_example
 from tests.pfs.test_semantics_page import PAGE
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 Case = Callable[[Path], Any]
 CASES: dict[str, Case] = {}

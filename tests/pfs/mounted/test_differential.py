@@ -115,10 +115,8 @@ def compare(mount: RealMount, plain: Path, examples: int, *, holds_links: bool) 
 
     @settings(
         max_examples=EXAMPLES or examples,
-        deadline=None,
         suppress_health_check=list(HealthCheck),
         phases=[Phase.generate, Phase.shrink] if EXAMPLES else [Phase.generate],
-        database=None,
     )
     @given(st.lists(one_step(), min_size=30, max_size=70))
     def check(script: list[Op | None]) -> None:

@@ -8,7 +8,7 @@ import random
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,10 +16,11 @@ import pytest
 from paddleflow.pfs.cache import Cache, Level
 from paddleflow.pfs.stagehand import Stagehand
 from paddleflow.wiring.stores import open_routes
-from tests.pfs.mounted.places import finish, is_whole, local_store, stamped, start_program
+from tests.pfs.mounted.places import is_whole, local_store, stamped
 from tests.pfs.mounts import RealMount, mounted
+from tests.pfs.programs import await_more, finish, start
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 SIZES = [1, 5_000, 300_000, 5 << 20]
 """Read through the kernel and, the last one, through us."""
@@ -143,15 +144,15 @@ def test_a_disk_that_is_full(tmp_path: Path, contents: dict[str, bytes]) -> None
 READER = """
 import os, random, sys
 from tests.pfs.mounted.places import is_whole
-mnt, stop, seed = sys.argv[1:]
-chance, rounds = random.Random(int(seed)), 0
-while not os.path.exists(stop) or not rounds:
+mnt, stop, seed, log = sys.argv[1:]
+chance, steps = random.Random(int(seed)), open(log, "ab", buffering=0)
+while not os.path.exists(stop):
     for name in chance.sample(sorted(os.listdir(mnt)), 10):
         with open(f"{mnt}/{name}", "rb", buffering=0) as file:
             content = b"".join(iter(lambda: file.read(100_000), b""))
         if not is_whole(content) or not content:
             sys.exit(f"{name} has other bytes")
-    rounds += 1
+        steps.write(b".")
 """
 
 
@@ -161,28 +162,29 @@ def test_two_mounts_and_a_program_share_a_cache_that_is_too_small(tmp_path: Path
         (tmp_path / "store" / f"f{number}").write_bytes(stamped(number, 200_000 + number * 20_000))
     (tmp_path / "store" / "large").write_bytes(stamped(99, 6 << 20))
     levels = (Level(str(tmp_path / "cache"), 2 << 20, free_floor=0.0),)
-    stop = tmp_path / "stop"
-    with mounted(tmp_path / "one", store, levels=levels) as one, mounted(tmp_path / "two", store, levels=levels) as two:
-        users = [start_program(READER, mount.path, stop, seed) for seed, mount in enumerate((one, one, two))]
-        hand = Stagehand(open_routes([store]), Cache(levels))
-        try:
-            for turn in range(60):
-                name = f"f{turn * 7 % 24}"
-                found = hand.stat(name)
-                assert found.version is not None
-                hand.fetch(found.version, 0, -1)
-                Cache(levels).trim()
-                assert is_whole(hand.read(found.version, 0, found.version.size))
-                if turn == 30:
-                    one.kill_front()
-                    shutil.rmtree(tmp_path / "cache", ignore_errors=True)
-            stop.touch()
-            finish(users)
-        finally:
-            stop.touch()
-            hand.close()
-            for user in users:
-                user.kill()
-                user.wait()
+    stop, logs = tmp_path / "stop", [tmp_path / f"log{seed}" for seed in range(3)]
+    with (
+        ExitStack() as started,
+        mounted(tmp_path / "one", store, levels=levels) as one,
+        mounted(tmp_path / "two", store, levels=levels) as two,
+        closing(Stagehand(open_routes([store]), Cache(levels))) as hand,
+    ):
+        users = [
+            start(started, READER, mount.path, stop, seed, logs[seed]) for seed, mount in enumerate((one, one, two))
+        ]
+        await_more(users, *logs)
+        for turn in range(60):
+            name = f"f{turn * 7 % 24}"
+            found = hand.stat(name)
+            assert found.version is not None
+            hand.fetch(found.version, 0, -1)
+            Cache(levels).trim()
+            assert is_whole(hand.read(found.version, 0, found.version.size))
+            if turn == 30:
+                one.kill_front()
+                shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+                await_more(users, *logs)
+        stop.touch()
+        finish(users)
     Cache(levels).trim()
     assert Cache(levels).usage().bytes <= 3 << 20

@@ -15,8 +15,6 @@ from paddleflow.wiring.stores import StorePlan
 from tests.pfs.mounted.places import local_store
 from tests.pfs.mounts import mounted
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def test_a_link_is_a_directory_of_another_store(tmp_path: Path, bucket: StorePlan) -> None:
     root, linked = local_store(tmp_path), local_store(tmp_path, "other", "deep/down/linked")

@@ -8,13 +8,15 @@ import random
 import shutil
 import sqlite3
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.pfs.mounted.places import Place, finish, start_program
+from tests.pfs.mounted.places import Place
+from tests.pfs.programs import await_more, finish, start
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 GIT = {
     "PATH": os.environ["PATH"],
@@ -49,7 +51,7 @@ def looks(root: Path, *, with_times: bool) -> dict[str, object]:
 
 
 def run(*argv: object, cwd: Path | None = None) -> str:
-    done = subprocess.run([*map(str, argv)], cwd=cwd, env=GIT, capture_output=True, timeout=60, text=True, check=False)
+    done = subprocess.run([*map(str, argv)], cwd=cwd, env=GIT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{argv}: {done.stdout}{done.stderr}"
     return done.stdout
 
@@ -124,7 +126,8 @@ def test_a_database_lives_on_it(place: Place) -> None:
 
 
 LOADER = """
-import hashlib, mmap, os, sys
+import hashlib, itertools, mmap, os, sys
+steps, stop = open(sys.argv[3], "ab", buffering=0), sys.argv[4]
 mnt, sums = sys.argv[1], dict(line.rsplit(" ", 1) for line in open(sys.argv[2]).read().splitlines())
 names = sorted(sums)
 files = {name: open(f"{mnt}/{name}", "rb", buffering=0) for name in names}
@@ -142,8 +145,11 @@ def epoch(worker, number):
                 os._exit(3)
         if hashlib.blake2b(content).hexdigest() != sums[name]:
             os._exit(2)
+        steps.write(b".")
 
-for number in range(2):
+for number in itertools.count():
+    if number >= 2 and os.path.exists(stop):
+        break
     children = []
     for worker in range(4):
         pid = os.fork()
@@ -166,8 +172,11 @@ def test_workers_that_are_forked_with_open_files(place: Place, tree: Path, tmp_p
         shutil.copy(path, at)
     sums = [f"{path.name} {hashlib.blake2b(path.read_bytes()).hexdigest()}" for path in [*files, tree / "large"]]
     (tmp_path / "sums").write_text("\n".join(sums))
-    loaders = [start_program(LOADER, at, tmp_path / "sums") for _ in range(2)]
-    try:
+    stop, logs = tmp_path / "stop", [tmp_path / "log0", tmp_path / "log1"]
+    with ExitStack() as started:
+        loaders = [start(started, LOADER, at, tmp_path / "sums", log, stop) for log in logs]
+        await_more(loaders, *logs)
         place.mount.kill_front()
-    finally:
+        await_more(loaders, *logs)
+        stop.touch()
         finish(loaders)

@@ -4,25 +4,30 @@ no reason, and nobody reads a mixture of two versions."""
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from paddleflow.wiring.stores import StorePlan
 from tests.objects.servers import S3Server
-from tests.pfs.mounted.places import finish, is_whole, stamped, start_program
+from tests.pfs.mounted.places import is_whole, stamped
 from tests.pfs.mounts import mounted
-
-pytestmark = pytest.mark.timeout(90)
+from tests.pfs.programs import await_steps, finish, start
 
 ROUNDS = int(os.environ.get("PADDLEFLOW_RACE_ROUNDS", "5"))
+USERS, THREADS = 3, 4
+PATIENCE_S = 300.0
+"""For one of many who all wait for one slow server."""
+
+pytestmark = pytest.mark.timeout(600 + 60 * ROUNDS)
 
 USER = """
 import errno, os, random, sys, threading
 from tests.pfs.mounted.places import is_whole, stamped
 
-mnt, seed, rounds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+mnt, seed, rounds, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+steps = open(sys.argv[5], "ab", buffering=0)
 names = ["a", "b", "c"] * 4 + ["large"]
 failed = []
 
@@ -63,8 +68,9 @@ def run(thread):
             # A large file, fetched as it is read, that is replaced meanwhile cannot be had any more: that is told.
             if error.errno != errno.ESTALE or not path.endswith("large"):
                 failed.append(f"{path}: {error!r}")
+        steps.write(b".")
 
-threads = [threading.Thread(target=run, args=[thread]) for thread in range(4)]
+threads = [threading.Thread(target=run, args=[thread]) for thread in range(count)]
 [each.start() for each in threads]
 [each.join() for each in threads]
 if failed:
@@ -75,22 +81,24 @@ if failed:
 @pytest.mark.parametrize("passthrough", [True, False], ids=["passthrough", "without"])
 def test_reading_and_replacing_at_once(moto: S3Server, tmp_path: Path, passthrough: bool) -> None:
     plan = StorePlan(type="s3", address=moto.endpoint, root=f"/{tmp_path.name}", properties=moto.properties("mounted"))
-    with closing(plan.open()) as behind, mounted(tmp_path, plan, passthrough=passthrough, meta_ttl=0.2) as mount:
+    with (
+        ExitStack() as started,
+        closing(plan.open()) as behind,
+        mounted(tmp_path, plan, passthrough=passthrough, meta_ttl=0.2) as mount,
+    ):
         for number, name in enumerate(("a", "b", "c", "large")):
             (mount.path / name).write_bytes(stamped(number, 10_000 if name != "large" else 4_500_000))
-        users = [start_program(USER, mount.path, seed, ROUNDS) for seed in range(3)]
-        source = tmp_path / "source"
-        try:
-            turn = 0
-            while any(user.poll() is None for user in users):
-                turn += 1
-                source.write_bytes(stamped(10**9 + turn, 1000 + turn * 37 % 20_000))
-                with source.open("rb") as file:
-                    behind.write("abc"[turn % 3], file.fileno(), source.stat().st_size)
-                if turn % 20 == 0:
-                    mount.kill_front()
-        finally:
-            finish(users)
+        log, source = tmp_path / "log", tmp_path / "source"
+        users = [start(started, USER, mount.path, seed, ROUNDS, THREADS, log) for seed in range(USERS)]
+        for turn in range(2 * USERS * THREADS * ROUNDS):
+            # Two for each thing they do: as many as can be, and no more when they are slow.
+            await_steps(users, turn // 2, log, deadline_s=PATIENCE_S)
+            source.write_bytes(stamped(10**9 + turn, 1000 + turn * 37 % 20_000))
+            with source.open("rb") as file:
+                behind.write("abc"[turn % 3], file.fileno(), source.stat().st_size)
+            if turn % 20 == 19:
+                mount.kill_front()
+        finish(users)
         for name in os.listdir(mount.path):
             assert is_whole((mount.path / name).read_bytes()), name
 
@@ -98,6 +106,7 @@ def test_reading_and_replacing_at_once(moto: S3Server, tmp_path: Path, passthrou
 REWRITER = """
 import os, sys
 mnt, seed, rounds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+steps = open(sys.argv[4], "ab", buffering=0)
 for turn in range(rounds):
     with open(f"{mnt}/shared", "r+b") as file:
         file.seek(seed * 8)
@@ -112,20 +121,21 @@ for turn in range(rounds):
         os.truncate(f"{mnt}/own{seed}", turn)
         if os.stat(f"{mnt}/own{seed}").st_size != turn:
             sys.exit("truncated, and not so long")
+    steps.write(b".")
 """
 
 
 def test_writers_of_one_file_do_not_lose_each_others_bytes(moto: S3Server, tmp_path: Path) -> None:
     plan = StorePlan(type="s3", address=moto.endpoint, root=f"/{tmp_path.name}", properties=moto.properties("mounted"))
-    with mounted(tmp_path, plan) as mount:
+    with ExitStack() as started, mounted(tmp_path, plan) as mount:
         (mount.path / "shared").write_bytes(b"." * 32)
         for seed in range(4):
             (mount.path / f"own{seed}").write_bytes(b"x")
-        users = [start_program(REWRITER, mount.path, seed, ROUNDS) for seed in range(4)]
-        try:
-            mount.kill_front()
-        finally:
-            finish(users)
+        log = tmp_path / "log"
+        users = [start(started, REWRITER, mount.path, seed, ROUNDS, log) for seed in range(4)]
+        await_steps(users, ROUNDS, log, deadline_s=PATIENCE_S)
+        mount.kill_front()
+        finish(users)
         wanted = b"".join(b"%d%07d" % (seed, ROUNDS - 1) for seed in range(4))
         assert (mount.path / "shared").read_bytes() == wanted
     with mounted(tmp_path, plan) as mount:

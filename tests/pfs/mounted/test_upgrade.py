@@ -5,20 +5,24 @@ from __future__ import annotations
 import errno
 import os
 import signal
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from paddleflow.pfs.fuse import device
-from tests.pfs.mounted.places import finish, local_store, stamped, start_program
-from tests.pfs.mounts import mounted, wait_for
+from tests.pfs.mounted.places import local_store, stamped
+from tests.pfs.mounts import mounted
+from tests.pfs.programs import await_more, finish, start
+from tests.waiting import wait_for
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 USER = """
 import os, sys
 from tests.pfs.mounted.places import is_whole, stamped
 mnt, stop, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
+steps = open(sys.argv[4], "ab", buffering=0)
 turn = 0
 log = open(f"{mnt}/log{seed}", "ab", buffering=0)
 while not os.path.exists(stop):
@@ -32,6 +36,7 @@ while not os.path.exists(stop):
     os.mkdir(f"{mnt}/d{seed}"), os.rmdir(f"{mnt}/d{seed}")
     log.write(b"%d\\n" % turn)
     turn += 1
+    steps.write(b".")
 log.close()
 with open(f"{mnt}/log{seed}", "rb") as file:
     if file.read() != b"".join(b"%d\\n" % line for line in range(turn)):
@@ -40,19 +45,19 @@ with open(f"{mnt}/log{seed}", "rb") as file:
 
 
 def test_a_new_front_takes_over_while_files_are_used(tmp_path: Path) -> None:
-    with mounted(tmp_path, local_store(tmp_path)) as mount:
+    with ExitStack() as started, mounted(tmp_path, local_store(tmp_path)) as mount:
         (mount.path / "large").write_bytes(stamped(1, 6 << 20))
-        stop = tmp_path / "stop"
-        users = [start_program(USER, mount.path, stop, seed) for seed in range(3)]
-        try:
-            for _ in range(4):
-                before = mount.figures()
-                os.kill(mount.report.pid, signal.SIGHUP)
-                wait_for(lambda before=before: mount.figures()["generation"] > before["generation"])  # type: ignore[misc]
-                assert mount.figures()["front"] != before["front"]
-        finally:
-            stop.touch()
-            finish(users)
+        stop, logs = tmp_path / "stop", [tmp_path / f"log{seed}" for seed in range(3)]
+        users = [start(started, USER, mount.path, stop, seed, log) for seed, log in enumerate(logs)]
+        for _ in range(4):
+            await_more(users, *logs)
+            before = mount.figures()
+            os.kill(mount.report.pid, signal.SIGHUP)
+            wait_for(lambda before=before: mount.figures()["generation"] > before["generation"])  # type: ignore[misc]
+            assert mount.figures()["front"] != before["front"]
+        await_more(users, *logs)
+        stop.touch()
+        finish(users)
         assert "ERROR front" not in mount.log()
 
 
