@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
+# Nothing that the tests start outlives them.
+PYTEST := $(BIN)/python tests/contained.py $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test smoke nightly stress test-random test-long test-frameworks test-mpi test-airflow test-hdfs test-survival check format bench bench-short bench-fs bench-fs-short setup setup-demo setup-postgres setup-slurm setup-peers setup-airflow clean
@@ -32,10 +34,10 @@ demo: setup-demo
 	@exec $(BIN)/python demo/demo.py
 
 test: setup setup-postgres setup-storage
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(PYTEST) -n $(WORKERS) --dist loadfile
 
 smoke: setup
-	$(BIN)/python -m pytest tests/smoke
+	$(PYTEST) tests/smoke
 
 nightly:
 	@.ci/nightly
@@ -45,35 +47,35 @@ PART ?= tests/agents tests/cli tests/contracts tests/e2e tests/files tests/http 
 ROUNDS ?= 10
 LOOPS ?= 2
 stress: setup setup-postgres setup-storage
-	@.ci/stress $(ROUNDS) $(LOOPS) $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile $(PART)
+	@.ci/stress $(ROUNDS) $(LOOPS) $(PYTEST) -q -n $(WORKERS) --dist loadfile $(PART)
 
 SEED := $(or $(SEED),$(shell date +%s))
 test-random: setup setup-postgres setup-storage
 	@echo 'hypothesis draws from seed $(SEED)'
-	PADDLEFLOW_HYPOTHESIS_SEED=$(SEED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --hypothesis-seed=$(SEED)
+	PADDLEFLOW_HYPOTHESIS_SEED=$(SEED) $(PYTEST) -n $(WORKERS) --dist loadfile --hypothesis-seed=$(SEED)
 
 HISTORIES ?= 1000000
 test-long: setup
-	PADDLEFLOW_HISTORIES=$(HISTORIES) $(BIN)/python -m pytest -n $(WORKERS) tests/properties/test_scheduling.py
+	PADDLEFLOW_HISTORIES=$(HISTORIES) $(PYTEST) -n $(WORKERS) tests/properties/test_scheduling.py
 
 test-frameworks: setup
 	PYTHON=$(PYTHON) tests/frameworks/install.sh
-	PADDLEFLOW_TEST_FRAMEWORKS=1 $(BIN)/python -m pytest -v tests/frameworks
+	PADDLEFLOW_TEST_FRAMEWORKS=1 $(PYTEST) -v tests/frameworks
 
 test-mpi: setup
 	PYTHON=$(PYTHON) tests/frameworks/install.sh mpi4py
-	PADDLEFLOW_TEST_FRAMEWORKS=1 $(BIN)/python -m pytest -v tests/frameworks -k mpi
+	PADDLEFLOW_TEST_FRAMEWORKS=1 $(PYTEST) -v tests/frameworks -k mpi
 
 test-airflow: setup setup-airflow
-	PADDLEFLOW_AIRFLOW_PYTHON=$(CURDIR)/.venv-airflow/bin/python $(BIN)/python -m pytest -v tests/exports
+	PADDLEFLOW_AIRFLOW_PYTHON=$(CURDIR)/.venv-airflow/bin/python $(PYTEST) -v tests/exports
 
 # A real HDFS: Hadoop's own, from Maven Central. Needs Java and mvn.
 test-hdfs: setup
-	PADDLEFLOW_TEST_HDFS=1 $(BIN)/python -m pytest -v tests/objects/test_hdfs.py
+	PADDLEFLOW_TEST_HDFS=1 $(PYTEST) -v tests/objects/test_hdfs.py
 
 KILLS ?= 100
 test-survival: setup setup-storage
-	PADDLEFLOW_KILLS=$(KILLS) $(BIN)/python -m pytest -v -s tests/pfs/test_survival.py
+	PADDLEFLOW_KILLS=$(KILLS) $(PYTEST) -v -s tests/pfs/test_survival.py
 
 check: setup
 	$(BIN)/ruff check .

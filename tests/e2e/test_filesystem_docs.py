@@ -16,7 +16,7 @@ from tests.e2e.reader import Reader, serving
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "filesystems.md"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-MOUNTPOINT = "/tmp/pf-howto-mount"
+MOUNTPOINT = "mnt"
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
@@ -35,7 +35,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Re
     with TemporaryDirectory(prefix="pf-") as state, serving(tmp_path / "state") as server:
         monkeypatch.setenv("XDG_STATE_HOME", state)
         yield Reader(tmp_path / "home", server), folder
-        subprocess.run(["umount", "-l", MOUNTPOINT], check=False, capture_output=True)
+        subprocess.run(["umount", "-l", folder / MOUNTPOINT], check=False, capture_output=True)
 
 
 def test_howto(reader: tuple[Reader, Path]) -> None:
@@ -48,7 +48,7 @@ def test_howto(reader: tuple[Reader, Path]) -> None:
             done = person.start([sys.executable, "program.py"], folder)
             assert done.returncode == 0, f"{text}\n{done.stdout}"
             typed += 1
-        elif language == "sh" and (has_fuse or MOUNTPOINT not in text):
+        elif language == "sh" and (has_fuse or f" {MOUNTPOINT}" not in text):
             for line in text.splitlines():
                 done = person.start(["sh", "-c", line], folder)
                 assert (done.returncode != 0) == line.endswith("# it fails"), f"{line}\n{done.stdout}"

@@ -19,6 +19,7 @@ from paddleflow.domain.jobs import TaskLaunch, TaskStatus
 from tests.contracts.runtime_contract import ENDED, told
 from tests.e2e.local_host import LocalHost, is_gone, kill_now, local_host, worker
 from tests.programs import started
+from tests.small_disk import small_disk
 from tests.waiting import DEADLINE_S, wait_for
 
 # A server reduced to one call: launches what its arguments say and, if told so, kills itself right after.
@@ -263,19 +264,8 @@ def test_a_root_with_a_very_long_name_works(tmp_path: Path) -> None:
         assert host.end_of("job-long").message == "stopped by request (SIGTERM)"
 
 
-@pytest.fixture
-def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small filesystem to fill up")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(disk)], check=True)
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
-
-
-def test_a_full_disk_costs_the_log_and_nothing_else(tiny_disk: Path) -> None:
-    with local_host(tiny_disk / "root", log_cap_bytes=1 << 30) as host:
+def test_a_full_disk_costs_the_log_and_nothing_else(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "512k") as disk, local_host(disk / "root", log_cap_bytes=1 << 30) as host:
         report, _ = host.shell("job-full", "head -c 2000000 /dev/zero; exit 9")
         assert (report.status, report.exit_code) == (TaskStatus.FAILED, 9)
         chunk = host.runtime.read_log(JobId("job-full"), worker("job-full"), 0, 10)

@@ -26,6 +26,7 @@ from tests.objects.cutter import Cutter, Meanwhile
 from tests.objects.password_server import PasswordServer
 from tests.objects.sshd import SshServer, make_key, start_sshd
 from tests.ports import reserve_port
+from tests.small_disk import small_disk
 
 
 @pytest.fixture(scope="module")
@@ -33,19 +34,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
     server = start_sshd(tmp_path_factory.mktemp("sshd"))
     yield server
     server.stop()
-
-
-@contextmanager
-def small_disk(directory: Path) -> Iterator[Path]:
-    place = directory / "small"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "paddleflow-test", str(place)]
-    if os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:
-        pytest.skip("a small disk is mounted for this, which takes root")
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", "-l", str(place)], check=True)
 
 
 class TestSftpStore(ObjectStoreContract):
@@ -369,7 +357,7 @@ def test_what_the_account_may_not_do_is_denied(server: SshServer, tmp_path: Path
 
 
 def test_a_full_disk_is_told_as_such(server: SshServer, tmp_path: Path) -> None:
-    with small_disk(tmp_path) as place:
+    with small_disk(tmp_path / "small", "2m") as place:
         store = open_sftp(server.address, str(place), server.properties())
         put(store, "f", b"as it was")
         with pytest.raises(DiskFull, match="room"):

@@ -62,7 +62,7 @@ class Front:
             clock=time.time,
             find=Cache(plan.levels).find,
             kernel=self._notifier,
-            is_successor=welcome.generation > 0,
+            generation=welcome.generation,
             clashes=self._backings.clashes,
             aside=self._aside,
         )
@@ -74,12 +74,7 @@ class Front:
         self._unmounting: list[Tell] = []
 
     def run(self) -> None:
-        handlers = {
-            "stats": self._stats,
-            "unmount": self._unmount,
-            "access": self._access,
-        }
-        self._desk = ControlDesk(self._plan.state_dir, self._loop, handlers)
+        self._listen()
         self._link.unmount_failed = self._unmount_failed
         self._loop.add(self._link.fileno(), self._on_holder)
         self._loop.attend(self._session)
@@ -95,6 +90,18 @@ class Front:
         if self._is_over:
             self._backstage.say_farewell()
         self._backstage.stop()
+
+    def _listen(self) -> None:
+        handlers = {
+            "stats": self._stats,
+            "unmount": self._unmount,
+            "access": self._access,
+        }
+        try:
+            ControlDesk(self._plan.state_dir, self._loop, handlers)
+        except OSError as error:
+            _log.error("nobody can ask this mount anything yet: %s", error)
+            self._loop.call_later(_CATCH_UP_EVERY_S, self._listen)
 
     def _aside(self, work: Callable[[], T]) -> Later[T]:
         """What blocks and computes nothing, on a thread; the answer comes back in the loop."""

@@ -413,7 +413,8 @@ def report(plan: HoldPlan, outcome: Mapping[str, Any]) -> None:
 
 
 def tell(sentence: str) -> None:
-    os.write(2, f"paddleflow holder {os.getpid()}: {sentence}\n".encode())
+    with contextlib.suppress(OSError):  # the log's disk is full: the mount matters more
+        os.write(2, f"paddleflow holder {os.getpid()}: {sentence}\n".encode())
 
 
 def settle(plan: HoldPlan) -> None:

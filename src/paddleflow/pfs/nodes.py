@@ -1,8 +1,7 @@
 """Nodes: the numbers by which the kernel knows files, and what leads from a number to a path.
 
 A number is given once and never again. The kernel keeps numbers over the death of the process that gave them, so each
-is written to a log *before* the kernel can hear of it, and a successor reads the log to know them again. One ``write``
-per record and no ``fsync``: the log must outlive the process, not the machine, for neither do the kernel's numbers.
+is written to a log *before* the kernel can hear of it, and a successor reads the log to know them again.
 
 A node whose name leads to something else now (deleted, replaced) is *detached*: it lives as long as the kernel holds it
 and can no longer be found by name. What a successor cannot ask anybody about any more, its attributes, goes into the
@@ -23,6 +22,7 @@ from typing import Final
 from paddleflow.pfs.attrs import ROOT_NODE, Attr
 from paddleflow.pfs.backstage import Found, ObjectVersion
 from paddleflow.pfs.errnos import FsError
+from paddleflow.pfs.records import RecordLog, read_records
 
 _INO_BITS: Final = (1 << 63) - 1
 _COMPACT_AFTER: Final = 1_000_000
@@ -90,7 +90,6 @@ class Nodes:
     """All nodes of one mount."""
 
     def __init__(self, log: str, *, is_successor: bool) -> None:
-        self._path = log
         self.on_drop: Callable[[Node], None] = lambda _: None
         """Hears of each that is gone for good."""
         self.root = Node(ROOT_NODE, None, "", ROOT_NODE)
@@ -98,16 +97,12 @@ class Nodes:
         self._by_id: dict[int, Node] = {ROOT_NODE: self.root}
         self._by_ino: dict[int, int] = {ROOT_NODE: 1}
         self._next = ROOT_NODE + 1
-        self.epoch = 1
-        """Which process of this mount this is; handles carry it, so that those of two processes never meet."""
         self.opens: dict[int, dict[int, tuple[int, str]]] = {}
         """Node to its open handles, as far as they were noted: handle to the request that opened it and a keepsake."""
-        self._unwritten: list[str] = []
         self._dead_records = 0
-        self._fd = -1
         if is_successor:
-            self._load()
-        self._write_anew()
+            self._load(log)
+        self._log = RecordLog(log, self._living(), is_continued=is_successor)
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -165,7 +160,7 @@ class Nodes:
         left = node.parent
         node.parent, node.name = parent, name
         parent.children[name] = node
-        self._write(f"m {node.id} {parent.id} {name}\0")
+        self._log.append_or_wait(f"m {node.id} {parent.id} {name}")
         self.drop_if_unused(left)
 
     def detach(self, node: Node, keepsake: str = "") -> None:
@@ -177,7 +172,7 @@ class Nodes:
         node.keepsake = keepsake
         if node.parent.children.get(node.name) is node:
             del node.parent.children[node.name]
-        self._write(f"u {node.id} {keepsake}\0")
+        self._log.append_or_wait(f"u {node.id} {keepsake}")
         self.drop_if_unused(node)
 
     def forget(self, number: int, count: int) -> None:
@@ -215,29 +210,30 @@ class Nodes:
             here.is_linked = False
             del self._by_id[here.id]
             self._release_ino(here.ino)
-            self._unwritten.append(f"x {here.id}\0")
-            self._dead_records += 2
+            self._log.add_to_next(f"x {here.id}")
+            self._note_dead(2)
             self.on_drop(here)
             here = parent
 
     def note(self, node: Node, remark: str) -> None:
         if remark != node.remark:
             node.remark = remark
-            self._write(f"k {node.id} {remark}\0")
+            self._log.append_or_wait(f"k {node.id} {remark}")
 
     def opened(self, node: Node, handle: int, unique: int, keepsake: str = "") -> None:
-        """Note a handle that a successor must know: of a file that is written, or read through us."""
+        """Note a handle that a successor must know: of a file that is written, or read through us. OSError when it
+        cannot be noted: the kernel must not hear of it."""
+        self._log.append(f"o {node.id} {handle} {unique} {keepsake}")
         self.opens.setdefault(node.id, {})[handle] = (unique, keepsake)
-        self._write(f"o {node.id} {handle} {unique} {keepsake}\0")
 
     def closed(self, node: Node, handle: int) -> None:
         handles = self.opens.get(node.id, {})
         if handles.pop(handle, None) is not None:
             if not handles:
                 del self.opens[node.id]
-            self._dead_records += 2
             # At once: a successor that believed it open would wait for ever for a close that uploads what is written.
-            self._write(f"c {node.id} {handle}\0")
+            self._log.append_or_wait(f"c {node.id} {handle}")
+            self._note_dead(2)
 
     def ino_for(self, parent: Node, name: str) -> int:
         """What a name without a node shows as its inode number, and what its node will show: made of the path, so that
@@ -252,14 +248,14 @@ class Nodes:
             salt += 1
 
     def close(self) -> None:
-        self._write("")
-        os.close(self._fd)
+        self._log.close()
 
     def _add(self, parent: Node, name: str, ino: int) -> Node:
+        """OSError when it cannot be written down: there is no such node then."""
         node = Node(self._next, parent, name, ino)
+        self._log.append(f"a {node.id} {parent.id} {ino} {name}")
         self._next += 1
         self._insert(node)
-        self._write(f"a {node.id} {parent.id} {ino} {name}\0")
         return node
 
     def _insert(self, node: Node) -> None:
@@ -276,45 +272,28 @@ class Nodes:
         else:
             del self._by_ino[ino]
 
-    def _write(self, record: str) -> None:
-        self._unwritten.append(record)
-        data = "".join(self._unwritten).encode("utf-8", "surrogateescape")
-        self._unwritten.clear()
-        os.write(self._fd, data)
+    def _note_dead(self, records: int) -> None:
+        self._dead_records += records
         if self._dead_records > _COMPACT_AFTER + 2 * len(self._by_id):
-            self._write_anew()
+            self._log.write_anew(self._living())
+            self._dead_records = 0
 
-    def _write_anew(self) -> None:
-        """All that lives, parents first, into a new file that takes the place of the old one at once."""
-        fresh = f"{self._path}.new"
-        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        records = [f"n {self._next} {self.epoch}\0"]
+    def _living(self) -> list[str]:
+        """All that lives, parents first."""
+        records = [f"n {self._next}"]
         # The name of a node is given where it stands now; numbers of parents may be larger than those of children.
-        records += [f"a {it.id} {it.parent.id} {it.ino} {it.name}\0" for it in self._by_id.values() if it.parent]
-        records += [f"u {it.id} {it.keepsake}\0" for it in self._by_id.values() if not it.is_linked]
-        records += [f"k {it.id} {it.remark}\0" for it in self._by_id.values() if it.remark]
+        records += [f"a {it.id} {it.parent.id} {it.ino} {it.name}" for it in self._by_id.values() if it.parent]
+        records += [f"u {it.id} {it.keepsake}" for it in self._by_id.values() if not it.is_linked]
+        records += [f"k {it.id} {it.remark}" for it in self._by_id.values() if it.remark]
         for number, handles in self.opens.items():
-            records += [f"o {number} {handle} {unique} {kept}\0" for handle, (unique, kept) in handles.items()]
-        data = memoryview("".join(records).encode("utf-8", "surrogateescape"))
-        while data:
-            data = data[os.write(fd, data) :]
-        os.replace(fresh, self._path)
-        if self._fd >= 0:
-            os.close(self._fd)
-        self._fd, self._dead_records = fd, 0
+            records += [f"o {number} {handle} {unique} {kept}" for handle, (unique, kept) in handles.items()]
+        return records
 
-    def _load(self) -> None:
-        try:
-            with open(self._path, "rb") as file:
-                content = file.read()
-        except FileNotFoundError:
-            return  # the predecessor died before it gave the first number
+    def _load(self, log: str) -> None:
         records = _Records()
-        # A record cut off by death was of a number that the kernel never heard of.
-        for record in content.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+        for record in read_records(log):
             records.take(record)
         self._next = max(records.next, self._next)
-        self.epoch = records.epoch + 1
         made: dict[int, Node] = {}
         for number, (_, name, ino) in records.names.items():
             made[number] = node = Node(number, None, name, ino)
@@ -337,7 +316,6 @@ class _Records:
         self.remarks: dict[int, str] = {}
         self.opens: dict[int, dict[int, tuple[int, str]]] = {}
         self.next = 0
-        self.epoch = 0
 
     def take(self, record: str) -> None:
         kind, rest = record[0], record[2:]
@@ -367,5 +345,4 @@ class _Records:
             if not handles:
                 self.opens.pop(int(number), None)
         else:
-            following, epoch = rest.split(" ")
-            self.next, self.epoch = max(self.next, int(following)), int(epoch)
+            self.next = max(self.next, int(rest.split(" ")[0]))

@@ -13,6 +13,7 @@ from paddleflow.domain.errors import Denied, DiskFull, Invalid, Unavailable
 from paddleflow.pfs.cache import Cache, Level, shelf, space
 from paddleflow.pfs.cache.eviction import FILLING_GRACE_S
 from tests.pfs.cache.kit import CHUNK, PLENTY, cache, chunk, content, data_files, sidecars, version
+from tests.small_disk import fill, small_disk
 
 MIB = 1 << 20
 
@@ -244,29 +245,17 @@ def test_a_directory_that_vanishes_is_made_again(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    if os.geteuid():
-        pytest.skip("mounting a small tmpfs needs root")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"no tmpfs can be mounted here: {mounted.stderr.decode()}")
-    try:
-        yield disk
-    finally:
-        subprocess.run(["umount", "-l", disk], check=True)
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk") as place:
+        yield place
 
 
-def test_a_disk_that_is_full(small_disk: Path) -> None:
+def test_a_disk_that_is_full(disk: Path) -> None:
     """The limit is beyond the disk: the kernel says no, nothing wrong is kept, and what is there stays readable."""
-    kept = cache(small_disk)
+    kept = cache(disk)
     of = version("first", size=10 * CHUNK)
     kept.fill(of, content(of)).close()
-    ballast = small_disk / "ballast"
-    with ballast.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
-        while True:
-            file.write(bytes(CHUNK))
+    ballast = fill(disk)
     large = version("large", size=100 * CHUNK)
     for attempt in (lambda: kept.open(large).store(0, content(large)), lambda: kept.fill(large, content(large))):
         with pytest.raises(DiskFull):
@@ -281,8 +270,8 @@ def test_a_disk_that_is_full(small_disk: Path) -> None:
     assert Path(again.path).read_bytes() == content(of)
 
 
-def test_a_disk_that_fills_in_the_middle_of_a_chunk(small_disk: Path) -> None:
-    kept = Cache([Level(str(small_disk), PLENTY, free_floor=0.0)], chunk_size=64 * CHUNK)
+def test_a_disk_that_fills_in_the_middle_of_a_chunk(disk: Path) -> None:
+    kept = Cache([Level(str(disk), PLENTY, free_floor=0.0)], chunk_size=64 * CHUNK)
     of = version(size=300 * CHUNK)
     entry = kept.open(of)
     stored = 0

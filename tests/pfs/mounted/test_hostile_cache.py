@@ -6,9 +6,8 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from paddleflow.wiring.stores import open_routes
 from tests.pfs.mounted.places import is_whole, local_store, stamped
 from tests.pfs.mounts import RealMount, mounted
 from tests.pfs.programs import await_more, finish, start
+from tests.small_disk import fill, small_disk
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -114,25 +114,13 @@ def test_damage_while_nobody_is_mounted(tmp_path: Path, contents: dict[str, byte
         read_all(mount, contents)
 
 
-@contextmanager
-def small_disk(at: Path, size: str) -> Iterator[Path]:
-    at.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(at)], check=True)
-    try:
-        yield at
-    finally:
-        subprocess.run(["umount", "--lazy", str(at)], check=True)
-
-
 def test_a_disk_that_is_full(tmp_path: Path, contents: dict[str, bytes]) -> None:
     with (
         small_disk(tmp_path / "disk", "1m") as disk,
         mounted(tmp_path, local_store(tmp_path), levels=(Level(str(disk), 1 << 30, free_floor=0.0),)) as mount,
     ):
         read_all(mount, contents)
-        with open(disk / "somebody else's", "wb", buffering=0) as hog, pytest.raises(OSError, match="No space"):
-            while True:
-                hog.write(b"x" * 4096)
+        fill(disk)
         mount.kill_front()
         read_all(mount, contents)
         for name, content in contents.items():

@@ -25,7 +25,7 @@ def make_bench(tmp_path: Path) -> Iterator[MakeBench]:
 
     def make(kind: str = "flat", **options: Any) -> Bench:
         folder = tmp_path / str(len(made))
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)  # a test may have mounted a disk below it
         stores: dict[str, Callable[[], Any]] = {
             "directory": lambda: directory_store(str(folder)),
             "memory": MemoryStore,

@@ -392,6 +392,7 @@ class Bench:
         self.options = options or MountOptions()
         self.clock = Clock()
         self.kernel = Kernel()
+        self.generation = 0
         self.cache = Cache([Level(f"{folder}/cache", 1 << 30, free_floor=0.0)])
         self.stagehand = Stagehand(Routes(store, STORE), self.cache, threads=2)
         self.backstage: Any = DirectBackstage(self.stagehand)
@@ -400,6 +401,7 @@ class Bench:
         self.begin(is_successor=False)
 
     def begin(self, *, is_successor: bool) -> Vfs:
+        self.generation = self.generation + 1 if is_successor else 0
         self.driver.vfs = Vfs(
             self.backstage,
             f"{self.folder}/state",
@@ -407,14 +409,15 @@ class Bench:
             clock=self.clock,
             find=self.cache.find,
             kernel=self.kernel,
-            is_successor=is_successor,
+            generation=self.generation,
             clashes=self.driver.clashes,
         )
         return self.driver.vfs
 
     def crash(self) -> None:
         """The process is gone, as after kill -9; the kernel and its open files are not."""
-        self.driver.vfs._nodes._unwritten.clear()  # what was not written is gone
+        for records in (self.driver.vfs._nodes._log, self.driver.vfs._journal._log):
+            records._waiting.clear()  # what was not written is gone
         self.driver.vfs.close()  # gives descriptors back, which is what death does too
         self.begin(is_successor=True)
         self.driver.call(self.driver.vfs.catch_up)

@@ -173,7 +173,12 @@ class Mounted:
         file.mode, file.backing, file.version = wanted, backing, version
         node.open_version = version
         node.pins += 1
-        self.note_open(node, number, unique)
+        try:
+            self.note_open(node, number, unique)
+        except OSError:
+            self.ungrant(node, number)
+            self.settle(file)
+            raise
         keep = wanted is OpenMode.CACHED and version is not None and node.seen_version == version.version
         node.seen_version = "" if version is None else version.version
         needs_flush = handle.is_writable

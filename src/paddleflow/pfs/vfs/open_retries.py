@@ -120,8 +120,12 @@ class OpenRetries:
         if ready.node is not node or ready.call.flags != flags & ~_ONLY_BY_CALL:
             self._give_up(thread)
             return None
+        try:
+            self._mounted.note_open(node, ready.opened.handle, unique)
+        except OSError:
+            self._give_up(thread)
+            raise
         del self._ready[thread]
-        self._mounted.note_open(node, ready.opened.handle, unique)
         self._save()
         if flags & os.O_TRUNC:
             self._writing.empty(node)
@@ -200,9 +204,16 @@ class OpenRetries:
                 os.unlink(self._path)
             return
         fresh = f"{self._path}.new"
-        with open(fresh, "w", encoding="ascii") as file:
-            json.dump({"expected": calls, "ready": ready}, file)
-        os.replace(fresh, self._path)
+        try:
+            with open(fresh, "w", encoding="ascii") as file:
+                json.dump({"expected": calls, "ready": ready}, file)
+            os.replace(fresh, self._path)
+        except OSError as error:
+            # Without this file a successor only closes what is open ahead; with an older one it would go wrong.
+            _log.warning("retries of opens are not kept for a successor: %s", error)
+            for path in (fresh, self._path):
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
 
     def _load(self) -> tuple[dict[int, _Call], dict[int, tuple[_Call, int, int]]]:
         try:

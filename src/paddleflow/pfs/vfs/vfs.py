@@ -27,7 +27,7 @@ from paddleflow.pfs.vfs.writing import Writing
 
 T = TypeVar("T")
 
-_EPOCH_SHIFT = 40
+_GENERATION_SHIFT = 40
 """Handles of one process are below the next one's: 2^40 opens each, and twenty-two bits of processes."""
 _ABSENT = Attr(0, 0, 0, 0, 0, 0, 0, 0)
 
@@ -43,7 +43,8 @@ class SilentKernel:
 
 
 class Vfs:
-    """``is_successor``: the kernel knows nodes and handles that a predecessor gave, with this same ``state_dir``.
+    """``generation``: how many processes served this mount before, with this same ``state_dir``. The kernel knows nodes
+    and handles that they gave.
 
     ``clashes(node, path, is_writable)``: the kernel has this node open, since before this process, with another backing
     file than this one (with any, when the path is empty). ``aside`` does what blocks. Start ``catch_up`` once at the
@@ -61,12 +62,13 @@ class Vfs:
         clock: Callable[[], float],
         find: Callable[[ObjectVersion], CachedContent | None],
         kernel: Kernel | None = None,
-        is_successor: bool = False,
+        generation: int = 0,
         clashes: Callable[[int, str, bool], bool] = lambda _node, _path, _is_writable: False,
         aside: Aside = on_the_spot,
     ) -> None:
         self._options = options
         self._is_read_only = options.read_only or options.dataset
+        is_successor = generation > 0
         os.makedirs(state_dir, mode=0o700, exist_ok=True)
         nodes = self._nodes = Nodes(f"{state_dir}/nodes", is_successor=is_successor)
         self._journal = Journal(f"{state_dir}/journal", is_successor=is_successor)
@@ -82,7 +84,7 @@ class Vfs:
             clashes=clashes,
             aside=aside,
             files={},
-            next_handle=nodes.epoch << _EPOCH_SHIFT,
+            next_handle=(generation + 1) << _GENERATION_SHIFT,
         )
         self._directories = Directories(self._mounted)
         self._reading = Reading(self._mounted)

@@ -48,32 +48,43 @@ class Writing:
     # -- opening ----------------------------------------------------------------------------------------------------
 
     async def open(self, node: Node, flags: int, unique: int) -> Opened:
-        staged = await self.stage(node, keep=not flags & os.O_TRUNC)
+        staged, is_fresh = await self.stage(node, keep=not flags & os.O_TRUNC)
+        try:
+            opened = self._mounted.grant(node, _writer(flags), self._reading.through(node), staged.data, unique)
+        except OSError:
+            if is_fresh:
+                self._take_back(node)  # else an open that failed would upload what it emptied
+            raise
         if flags & os.O_TRUNC:
             self.empty(node)
-        return self._mounted.grant(node, _writer(flags), self._reading.through(node), staged.data, unique)
+        return opened
 
     def create(self, node: Node, mode: int | None, caller: Caller, flags: int, unique: int) -> Opened:
         """A new file, here alone until its first upload. ``mode`` None: the store does not hold such a thing."""
         uid, gid = owner_to_set(caller) if mode is not None else (None, None)
         staged = self._take(node, Staged(data=self._room(), node=node.id, path="", mode=mode, uid=uid, gid=gid))
-        return self._mounted.grant(node, _writer(flags), self._reading.through(node), staged.data, unique)
+        try:
+            return self._mounted.grant(node, _writer(flags), self._reading.through(node), staged.data, unique)
+        except OSError:
+            self._take_back(node)
+            raise
 
-    async def stage(self, node: Node, *, keep: bool) -> Staged:
-        """Give a file local content of its own: a copy of what it has, or nothing."""
+    async def stage(self, node: Node, *, keep: bool) -> tuple[Staged, bool]:
+        """Give a file local content of its own, unless it has: a copy of what it shows, or nothing. And whether it had
+        none."""
         for _ in range(_TRIES):
             await self._reading.refresh_for_open(node)
             file = self._mounted.file(node)
             try:
                 async with file.turn:
                     if file.staged is not None:
-                        return file.staged
+                        return file.staged, False
                     if node.known is None or node.known.version is None:
                         continue
                     self._refuse_if_read(node, file)
                     staged = await self._copy(node, file, node.known.version, keep=keep)
                     if staged is not None:
-                        return staged
+                        return staged, True
             finally:
                 self._mounted.settle(file)
         raise Stale(f"{self._mounted.nodes.path(node)} kept changing while it was opened")
@@ -144,12 +155,23 @@ class Writing:
 
     def _take(self, node: Node, staged: Staged) -> Staged:
         staged.path = self._mounted.nodes.path(node)
-        self._mounted.staging.save(staged)
+        try:
+            self._mounted.staging.save(staged)
+        except OSError:
+            self._mounted.staging.discard(staged)
+            raise
         self._mounted.file(node).staged = staged
         self._mounted.file(node).version = None
         node.is_staged = True
         node.pins += 1
         return staged
+
+    def _take_back(self, node: Node) -> None:
+        """Staged for an open that failed; unless somebody else has it open by now."""
+        file = self._mounted.file(node)
+        if not file.handles:
+            self._discard(file)
+            self._mounted.settle(file)
 
     # -- changing ---------------------------------------------------------------------------------------------------
 
@@ -162,7 +184,9 @@ class Writing:
         return done
 
     async def truncate(self, node: Node, size: int) -> None:
-        staged = self._mounted.staged(node) or await self.stage(node, keep=size > 0)
+        staged = self._mounted.staged(node)
+        if staged is None:
+            staged, _ = await self.stage(node, keep=size > 0)
         self._cut(staged, size)
         file = self._mounted.file(node)
         if not any(handle.is_writable for handle in file.handles.values()):
