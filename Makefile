@@ -3,13 +3,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 # Nothing that the tests start outlives them.
 PYTEST := $(BIN)/python tests/contained.py $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test smoke nightly stress test-random test-long test-frameworks test-mpi test-airflow test-hdfs test-survival check format bench bench-short bench-fs bench-fs-short setup setup-demo setup-postgres setup-slurm setup-peers setup-airflow clean
+.PHONY: help demo test smoke nightly stress test-random test-long test-lowest test-frameworks test-mpi test-airflow test-hdfs test-survival check format bench bench-short bench-fs bench-fs-short update setup setup-demo setup-wheel setup-lowest setup-postgres setup-slurm setup-peers setup-airflow clean
 
 help:
 	@echo 'make demo         three teams share eight simulated GPUs; then a bucket is a directory that survives kill -9'
@@ -18,6 +18,7 @@ help:
 	@echo 'make nightly      all that takes longer, with a table at the end; each part is a target of its own:'
 	@echo 'make test-random  the whole test suite with other examples of hypothesis (SEED=... for the same again)'
 	@echo 'make test-long    a million random histories of the scheduler, some hours (HISTORIES=100000: some minutes)'
+	@echo 'make test-lowest  the whole test suite with the oldest dependencies allowed'
 	@echo 'make test-frameworks  real PyTorch, Paddle, MPI, Ray, Spark jobs; installs them first, gigabytes'
 	@echo 'make test-mpi     real MPI jobs only'
 	@echo 'make test-airflow exported pipelines in a real Airflow, against the schema of Argo; installs Airflow first'
@@ -25,6 +26,7 @@ help:
 	@echo 'make test-survival  a mount whose daemon is killed a hundred times (KILLS=1000: more)'
 	@echo 'make stress       tests beside busy loops (PART=tests/pfs ROUNDS=10 LOOPS=2)'
 	@echo 'make check        lint, formatting, types, import contracts'
+	@echo 'make update       lock the newest versions of all dependencies'
 	@echo 'make format       let ruff fix what it can'
 	@echo 'make bench        every figure beside a peer, some minutes (bench-short: about one); TRACE=philly.csv for more'
 	@echo 'make bench-fs     the filesystem beside ext4 and rclone, some minutes (bench-fs-short: about two)'
@@ -36,8 +38,8 @@ demo: setup-demo
 test: setup setup-postgres setup-storage
 	$(PYTEST) -n $(WORKERS) --dist loadfile
 
-smoke: setup
-	$(PYTEST) tests/smoke
+smoke: setup setup-wheel
+	PADDLEFLOW_SMOKE_BIN=$(CURDIR)/.venv-wheel/bin $(PYTEST) tests/smoke
 
 nightly:
 	@.ci/nightly
@@ -57,6 +59,11 @@ test-random: setup setup-postgres setup-storage
 HISTORIES ?= 1000000
 test-long: setup
 	PADDLEFLOW_HISTORIES=$(HISTORIES) $(PYTEST) -n $(WORKERS) tests/properties/test_scheduling.py
+
+# The reference is generated with the locked click; the suite that old releases of fsspec carry is not made for our pytest.
+test-lowest: setup-lowest setup-postgres setup-storage
+	$(BIN)/python tests/contained.py .venv-lowest/bin/python -m pytest -n $(WORKERS) --dist loadfile \
+		--deselect tests/docs/test_docs.py::test_the_reference_is_up_to_date -W ignore::pytest.PytestRemovedIn10Warning
 
 test-frameworks: setup
 	PYTHON=$(PYTHON) tests/frameworks/install.sh
@@ -110,16 +117,45 @@ $(BIN)/python:
 	@echo 'creating $(VENV)'
 	@$(PYTHON) -m venv $(VENV)
 
-# A stamp for each set of dependencies: pip runs once, and again when pyproject.toml changes.
-$(VENV)/.installed-server: pyproject.toml | $(BIN)/python
+# A stamp for each set of dependencies: pip runs once, and again when what is locked changes.
+# The versions are those of requirements/, with hashes, so that every machine gets the same.
+$(VENV)/.installed-server: pyproject.toml requirements/demo.txt | $(BIN)/python
 	@echo 'installing paddleflow into $(VENV)'
-	@$(PIP_INSTALL) -e '.[server,demo]'
+	@$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements/demo.txt
+	@$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+$(VENV)/.installed-dev: pyproject.toml requirements/dev.txt | $(BIN)/python
 	@echo 'installing paddleflow and its development tools into $(VENV)'
-	@$(PIP_INSTALL) -e '.[dev]'
+	@$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
+
+# The wheel of this tree, in an environment with nothing but what a server needs: what a user gets.
+setup-wheel: setup .venv-wheel/.installed
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build -t wheel >/dev/null
+	@.venv-wheel/bin/python $(PIP_INSTALL) --no-deps --no-index --force-reinstall dist/*.whl
+.venv-wheel/.installed: requirements/server.txt | $(BIN)/python
+	@echo 'installing what a server needs into .venv-wheel'
+	@$(PYTHON) -m venv --clear .venv-wheel
+	@.venv-wheel/bin/python $(PIP_INSTALL) --require-hashes -r requirements/server.txt
+	@touch $@
+
+# The oldest versions that pyproject.toml allows.
+setup-lowest: setup .venv-lowest/.installed
+.venv-lowest/.installed: pyproject.toml requirements/lowest.txt
+	@echo 'installing the oldest allowed versions into .venv-lowest'
+	@$(PYTHON) -m venv --clear .venv-lowest
+	@.venv-lowest/bin/python $(PIP_INSTALL) --require-hashes -r requirements/lowest.txt
+	@.venv-lowest/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The newest versions that the registry has and pyproject.toml allows.
+update: | $(BIN)/python
+	@test -x .venv-uv/bin/uv || { $(PYTHON) -m venv .venv-uv && .venv-uv/bin/python $(PIP_INSTALL) uv; }
+	@.ci/lock .venv-uv/bin/uv --upgrade
+	@git diff --stat -- requirements
 
 # The store is tested against a real PostgreSQL, started by the tests themselves.
 setup-postgres:
@@ -141,11 +177,11 @@ setup-peers: .venv-peers/.installed
 .venv-peers/.installed: bench/requirements-peers.txt | $(BIN)/python
 	@echo 'installing Luigi, Prefect and Dagster into .venv-peers'
 	@$(PYTHON) -m venv .venv-peers
-	@.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r bench/requirements-peers.txt && touch $@ \
+	@.venv-peers/bin/python $(PIP_INSTALL) -r bench/requirements-peers.txt && touch $@ \
 		|| echo 'going on without them' >&2
 
 setup-airflow: | $(BIN)/python
 	@$(PYTHON) tests/exports/make_airflow.py .venv-airflow >/dev/null
 
 clean:
-	rm -rf $(VENV) .venv-airflow .venv-peers .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .make bench/results build dist
+	rm -rf $(VENV) .venv-airflow .venv-lowest .venv-peers .venv-uv .venv-wheel .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .make bench/results build dist

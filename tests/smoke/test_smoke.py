@@ -21,6 +21,8 @@ from tests.waiting import wait_for
 pytestmark = pytest.mark.timeout(600)
 
 ROOT = Path(__file__).parents[2]
+PROGRAMS = os.environ.get("PADDLEFLOW_SMOKE_BIN", str(Path(sys.executable).parent))
+"""Of the environment that is tried: by ``make smoke`` one with the wheel in it and nothing else."""
 PIPELINE = """
 name: first
 entry_points:
@@ -47,7 +49,7 @@ class Newcomer:
     def environment(self) -> dict[str, str]:
         return {
             "HOME": str(self.home),
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PATH": f"{PROGRAMS}:{os.environ['PATH']}",
             "PADDLEFLOW_PF_CONFIG": str(self.home / "config.ini"),
             "NO_COLOR": "1",
         }

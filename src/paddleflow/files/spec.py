@@ -140,11 +140,21 @@ class PaddleFlowFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec 
     def get_file(
         self, rpath: str, lpath: Any, callback: Callback = DEFAULT_CALLBACK, outfile: Any = None, **more: Any
     ) -> None:
-        if outfile is not None or hasattr(lpath, "write") or self.isdir(rpath):
+        if outfile is None and hasattr(lpath, "write"):
+            self._copy_into(rpath, lpath, callback)  # fsspec itself takes it for a path, but for the newest releases
+            return
+        if outfile is not None or self.isdir(rpath):
             super().get_file(rpath, lpath, callback=callback, outfile=outfile, **more)
             return
         os.makedirs(os.path.dirname(os.path.abspath(lpath)), exist_ok=True)
         self._files.cp(self._place(rpath), _here(str(lpath)), progress=lambda now: _tell(callback, now))
+
+    def _copy_into(self, rpath: str, target: Any, callback: Callback) -> None:
+        with self.open(rpath, "rb") as source:
+            callback.set_size(source.size)
+            while data := source.read(self.blocksize):
+                target.write(data)
+                callback.relative_update(len(data))
 
     def put_file(
         self, lpath: str, rpath: str, callback: Callback = DEFAULT_CALLBACK, mode: str = "overwrite", **more: Any
