@@ -155,7 +155,6 @@ setup-lowest: setup .venv-lowest/.installed
 update: | $(BIN)/python
 	@test -x .venv-uv/bin/uv || { $(PYTHON) -m venv .venv-uv && .venv-uv/bin/python $(PIP_INSTALL) uv; }
 	@.ci/lock .venv-uv/bin/uv --upgrade
-	@git diff --stat -- requirements
 
 # The store is tested against a real PostgreSQL, started by the tests themselves.
 setup-postgres:

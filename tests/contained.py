@@ -9,6 +9,7 @@ same, but a kill of this program leaves the suite running.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import shutil
@@ -73,7 +74,8 @@ def _run(command: list[str]) -> int:
     if not _all_end():
         for pid, words in _descendants().items():
             print(f"left running: {pid} {words}", file=sys.stderr)
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         code = code or 1
     return code
 
@@ -103,8 +105,8 @@ def _descendants() -> dict[int, str]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                status = (entry / "stat").read_text()
-                words[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ").strip()
+                status = (entry / "stat").read_text(errors="replace")
+                words[int(entry.name)] = (entry / "cmdline").read_text(errors="replace").replace("\0", " ").strip()
             except OSError:
                 continue  # ended meanwhile
             parents[int(entry.name)] = int(status.rpartition(")")[2].split()[1])

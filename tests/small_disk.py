@@ -24,7 +24,7 @@ def small_disk(at: Path, size: str = "1m") -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """To the last byte, by this file."""
+    """Leave no free byte. The answer is the file that takes the space."""
     hog = disk / "somebody else's"
     with open(hog, "wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
         while True:

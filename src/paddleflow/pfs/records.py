@@ -34,6 +34,7 @@ class RecordLog:
         """Begin with these records alone; where there is no room for that, go on with a predecessor's."""
         self._path = path
         self._waiting: list[str] = []
+        self._is_full = False
         try:
             self._fd = _write_file(path, records)
         except OSError as error:
@@ -54,8 +55,12 @@ class RecordLog:
     def append_or_wait(self, record: str) -> None:
         """For what has happened and cannot be refused any more: without room it waits for the next record."""
         self._waiting.append(record)
-        with suppress(OSError):
+        try:
             self._write()
+        except OSError as error:
+            if not self._is_full:
+                _log.warning("records wait until %s can be written: %s", self._path, error)
+            self._is_full = True
 
     def add_to_next(self, record: str) -> None:
         """For what a successor can do without, at the cost of some memory."""
@@ -84,6 +89,7 @@ class RecordLog:
             os.ftruncate(self._fd, os.lseek(self._fd, 0, os.SEEK_CUR) - written)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._waiting.clear()
+        self._is_full = False
 
 
 def _write_file(path: str, records: list[str]) -> int:

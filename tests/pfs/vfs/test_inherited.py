@@ -61,3 +61,27 @@ def test_what_is_open_when_the_mount_goes_is_uploaded(bench: Bench) -> None:
     assert bench.driver.call(bench.driver.vfs.finish) == 0
     assert bench.store.read("a", 0, 10) == b"written"
     assert os.listdir(f"{bench.folder}/state/staging") == []
+
+
+def test_a_new_mount_whose_first_process_dies_at_once_inherits_nothing_of_an_older_mount(
+    make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = make_bench("memory")
+    fd = bench.driver.open("f", os.O_WRONLY | os.O_CREAT)
+    bench.driver.pwrite(fd, b"precious", 0)
+    bench.driver.vfs.close()
+    for held in bench.driver.fds.values():
+        if held.backing >= 0:
+            os.close(held.backing)
+    bench.driver.fds.clear()  # the machine went down: no kernel remembers anything
+
+    def die(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "no room for its logs")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("paddleflow.pfs.vfs.vfs.Nodes", die)
+        with pytest.raises(OSError, match="no room"):
+            bench.begin(is_successor=False)
+    bench.begin(is_successor=True)
+    assert bench.driver.call(bench.driver.vfs.catch_up) == 0
+    assert bench.store.read("f", 0, 100) == b"precious", "nobody has it open, so it is uploaded"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TypeVar
 
@@ -70,6 +71,8 @@ class Vfs:
         self._is_read_only = options.read_only or options.dataset
         is_successor = generation > 0
         os.makedirs(state_dir, mode=0o700, exist_ok=True)
+        if not is_successor:
+            _forget_older_mounts(state_dir)
         nodes = self._nodes = Nodes(f"{state_dir}/nodes", is_successor=is_successor)
         self._journal = Journal(f"{state_dir}/journal", is_successor=is_successor)
         self._tree = Tree(nodes, backstage, options, clock, kernel or SilentKernel())
@@ -358,3 +361,11 @@ class Vfs:
         if unique:
             self._journal.done(unique, Answer(0, 0 if node is None else node.id, handle()))
         return self._nodes.root if node is None else node
+
+
+def _forget_older_mounts(state_dir: str) -> None:
+    """Before anything else: a successor of this process must not take an older mount's logs for its predecessor's. Files
+    that are not open would wait for a close instead of being uploaded."""
+    for name in ("nodes", "journal", "retries"):
+        with suppress(FileNotFoundError):
+            os.unlink(f"{state_dir}/{name}")
