@@ -364,8 +364,8 @@ class Vfs:
 
 
 def _forget_older_mounts(state_dir: str) -> None:
-    """Before anything else: a successor of this process must not take an older mount's logs for its predecessor's. Files
-    that are not open would wait for a close instead of being uploaded."""
+    """Runs before anything else: a successor of this process must not take an older mount's logs for its predecessor's.
+    Otherwise files that nobody has open would wait for a close instead of being uploaded."""
     for name in ("nodes", "journal", "retries"):
         with suppress(FileNotFoundError):
             os.unlink(f"{state_dir}/{name}")
