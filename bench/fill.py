@@ -39,7 +39,6 @@ def _job(number: int, begin: datetime) -> Job:
     job_id = JobId(f"job-{number:016x}")
     member = Member(
         flavour=FlavourRef(name="flavour1", resources=Resources.of(cpu="1", memory="1Gi")),
-        image="none",
         command="true",
         env={"EPOCHS": "3"},
     )

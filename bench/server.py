@@ -20,7 +20,6 @@ READY_TIMEOUT_S = 60.0
 JOB = {
     "schedulingPolicy": {"queue": "default-queue"},
     "flavour": {"name": "flavour1"},
-    "image": "none",
     "command": "true",
 }
 LIVE = ("init", "pending", "running", "terminating")

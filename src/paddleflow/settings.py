@@ -55,6 +55,9 @@ class NodeSettings:
 class LocalSettings:
     nodes: tuple[NodeSettings, ...] = ()
     """Nodes to simulate; none: this machine as it is."""
+    images: str = "refuse"
+    """What becomes of a job or step that names an image, which a process of this machine cannot use: refuse, or ignore
+    (it runs without, and its message says so)."""
     log_cap_mib: float = 64.0
     """Mebibytes kept of one task's log; what comes after is dropped and the log says so."""
     stop_grace_s: float = 10.0

@@ -254,7 +254,7 @@ def test_ctrl_c_leaves_the_job_running(shell: Shell) -> None:
 
 def test_job_create_from_json(shell: Shell) -> None:
     file = shell.cwd / "job.json"
-    body = {"schedulingPolicy": {"queue": "default-queue"}, "image": "none", "command": "echo from json"}
+    body = {"schedulingPolicy": {"queue": "default-queue"}, "command": "echo from json"}
     file.write_text(json.dumps(body))
     said = shell.ok("job", "create", "single", str(file))
     found = re.fullmatch(r"job create success, id\[(job-[0-9a-f]{16})\]\n", said)

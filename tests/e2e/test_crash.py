@@ -37,7 +37,7 @@ class Story:
     @property
     def body(self) -> dict[str, object]:
         command = f"echo ran >> {self.ran}; while [ ! -e {self.go} ]; do sleep 0.05; done"
-        return {"id": "the-job", "image": "none", "command": command, "schedulingPolicy": {"queue": "default-queue"}}
+        return {"id": "the-job", "command": command, "schedulingPolicy": {"queue": "default-queue"}}
 
     def submit(self, server: Server) -> None:
         status, answer = server.call("POST", "/job/single", self.body, key=KEY)
@@ -148,7 +148,6 @@ def test_killed_again_and_again_under_load(story: Story) -> None:
     for job_id in ids:
         body = {
             "id": job_id,
-            "image": "none",
             "command": f"echo ran >> {counted / job_id}",
             "flavour": {"cpu": "1", "mem": "64Mi"},
         }

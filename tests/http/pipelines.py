@@ -11,7 +11,6 @@ from tests.waiting import wait_for
 
 TWO_STEPS = """
 name: pair
-docker_env: none
 entry_points:
   first:
     command: "true"
@@ -25,7 +24,6 @@ entry_points:
 
 WITH_ARTIFACTS = """
 name: made
-docker_env: none
 fs_options:
   main_fs: {name: %s}
 entry_points:

@@ -109,7 +109,7 @@ class Caller:
         return sock
 
     def submit(self, **changes: object) -> str:
-        answer = self.post("/job/single", {"image": "none", "command": "true", **changes})
+        answer = self.post("/job/single", {"command": "true", **changes})
         assert answer.status == 200, answer.body
         return str(answer.json["id"])
 

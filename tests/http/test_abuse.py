@@ -84,7 +84,7 @@ def test_a_body_that_is_no_object(root: Caller, body: object) -> None:
     ],
 )
 def test_absurd_quantities(root: Caller, flavour: object) -> None:
-    answer = root.post("/job/single", {"image": "x", "command": "true", "flavour": flavour})
+    answer = root.post("/job/single", {"command": "true", "flavour": flavour})
     assert (answer.status, answer.code) == (400, "JobCreateFailed")
 
 
@@ -100,7 +100,7 @@ def test_hostile_names(root: Caller, name: str) -> None:
         ("/fs", {"name": name, "url": "local:///mnt/x"}),
         ("/flavour", {"name": name, "cpu": "1", "mem": "1Gi"}),
         ("/cluster", {"clusterName": name, "endpoint": "x", "clusterType": "Local"}),
-        ("/job/single", {"id": name, "image": "x", "command": "true"}),
+        ("/job/single", {"id": name, "command": "true"}),
         ("/grant", {"userName": name, "resourceType": "queue", "resourceID": name}),
     ):
         answer = root.post(path, body)
@@ -151,7 +151,7 @@ def test_long_fields(root: Caller) -> None:
         {"args": [long]}, {"image": long}, {"env": {f"A{i}": "1" for i in range(2000)}},
         {"schedulingPolicy": {"queue": long}}, {"flavour": {"name": long}},
     ):  # fmt: skip
-        answer = root.post("/job/single", {"image": "x", "command": "true", **body})
+        answer = root.post("/job/single", {"command": "true", **body})
         assert (answer.status, answer.code) == (400, "JobCreateFailed")
         assert len(answer.body) < 2000
 
@@ -176,7 +176,7 @@ def test_large_body_in_chunks(root: Caller, served: Served) -> None:
 
 
 def test_a_body_at_the_limit_is_read(root: Caller) -> None:
-    padding = b'{"image":"x","command":"true","unknown":"' + b"x" * (MIB - 60) + b'"}'
+    padding = b'{"command":"true","unknown":"' + b"x" * (MIB - 60) + b'"}'
     assert len(padding) <= MIB
     assert root.call("POST", "/job/single", raw=padding).status == 200
 
@@ -209,7 +209,7 @@ def test_a_locked_database_is_a_503(fresh: Served) -> None:
         other.execute("BEGIN EXCLUSIVE")
         answers = [
             fresh.root.post("/queue", {"name": "late", "namespace": "default"}),
-            fresh.root.post("/job/single", {"image": "x", "command": "true"}),
+            fresh.root.post("/job/single", {"command": "true"}),
             fresh.root.put(f"/job/{job}", action="stop"),
             fresh.root.call("GET", "/readyz", prefix=""),
         ]

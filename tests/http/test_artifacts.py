@@ -28,7 +28,6 @@ CACHE = {
 }
 CACHED = """
 name: kept
-docker_env: none
 cache: {enable: true, max_expired_time: 3600}
 fs_options:
   main_fs: {name: %s}

@@ -88,7 +88,7 @@ def test_markers_are_bound_and_sealed(root: Caller, jobs: list[str]) -> None:
 
 
 def test_the_same_request_twice_is_one_request(alice: Caller, root: Caller, unique: Unique) -> None:
-    body = {"image": "x", "command": "true"}
+    body = {"command": "true"}
     key = unique("key")
     first = alice.post("/job/single", body, Idempotency_Key=key)
     second = alice.post("/job/single", body, Idempotency_Key=key)

@@ -47,7 +47,7 @@ def past(served: Served, alice: Caller) -> dict[str, str]:
         {
             "framework": "paddle",
             "elastic": {"role": "worker", "min": 1, "max": 3},
-            "members": [{"role": "worker", "replicas": 2, "image": "x", "command": "x", "flavour": flavour}],
+            "members": [{"role": "worker", "replicas": 2, "command": "x", "flavour": flavour}],
         },
     ).json["id"]
 

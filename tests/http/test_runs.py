@@ -24,7 +24,6 @@ WHOLE = BRIEF | {
 }
 LOOPS = """
 name: loops
-docker_env: none
 entry_points:
   many: {command: "true", loop_argument: [1, 2]}
   none: {command: "true", loop_argument: []}
@@ -104,9 +103,7 @@ def test_a_step_whose_job_waits_is_pending(root: Caller, unique: Unique) -> None
     amounts = {"maxResources": {"cpu": "1", "mem": "4Gi"}}
     assert root.post("/queue", {"name": queue, "namespace": "default", **amounts}).status == 200
     taken = root.submit(schedulingPolicy={"queue": queue})
-    text = (
-        f"name: waits\ndocker_env: none\nentry_points:\n  a:\n    command: x\n    env: {{PF_JOB_QUEUE_NAME: {queue}}}\n"
-    )
+    text = f"name: waits\nentry_points:\n  a:\n    command: x\n    env: {{PF_JOB_QUEUE_NAME: {queue}}}\n"
     run_id = start(root, text)
     assert view_of(root, run_id, "a")["status"] == "pending"
     timing = root.get(f"/run/{run_id}/timing").json["steps"][0]
@@ -275,15 +272,26 @@ def test_a_check_tells_all_problems_and_stores_nothing(alice: Caller) -> None:
     problem = bad.json["problems"][0]
     assert "wrong dep [nowhere]" in problem["message"]
     assert problem["path"].startswith("entry_points.second")
-    assert problem["line"] in (10, 11)
+    assert problem["line"] in (9, 10)
     assert alice.post("/run/check", {"runYamlRaw": "%"}).code == "MalformedYaml"
+    assert alice.get("/run", maxKeys=1000).json["runList"] == before
+
+
+def test_an_image_that_no_step_would_run_in_is_refused_before_anything_runs(alice: Caller) -> None:
+    before = alice.get("/run", maxKeys=1000).json["runList"]
+    named = "docker_env: python:3.12\n" + TWO_STEPS.lstrip()
+    refused = alice.post("/run", {"runYamlRaw": encoded(named)})
+    assert (refused.status, "docker_env of step first" in refused.message) == (400, True)
+    assert "local.images" in refused.message
+    checked = alice.post("/run/check", {"runYamlRaw": encoded(named)}).json
+    assert (checked["valid"], "[python:3.12] would not be used" in checked["problems"][0]["message"]) == (False, True)
+    assert alice.post("/run/check", {"runYamlRaw": encoded(named), "disabled": "first,second"}).json["valid"]
     assert alice.get("/run", maxKeys=1000).json["runList"] == before
 
 
 def test_a_run_in_its_json_form(served: Served, alice: Caller) -> None:
     body = {
         "name": "injson",
-        "dockerEnv": "none",
         "description": "as JSON",
         "entryPoints": {"only": {"command": "true", "env": {"A": "b"}}},
         "failureOptions": {"strategy": "continue"},

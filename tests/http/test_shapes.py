@@ -210,7 +210,7 @@ def test_clusters(root: Caller, unique: Unique) -> None:
     assert LOCAL.fullmatch(shown["createTime"])
     assert shown == {
         **shown, "clusterName": name, "description": "", "endpoint": "10.0.0.1", "source": "OnPremise",
-        "clusterType": "Kubernetes", "version": "1.30", "status": "online", "credential": "", "setting": "",
+        "clusterType": "Kubernetes", "version": "1.30", "status": "offline", "credential": "", "setting": "",
         "namespaceList": ["default"],
     }  # fmt: skip
     assert set(shown) == {
@@ -220,7 +220,14 @@ def test_clusters(root: Caller, unique: Unique) -> None:
     assert b"c2VjcmV0" not in made.body + root.get(f"/cluster/{name}").body + root.get("/cluster").body
     assert root.get(f"/cluster/{name}").json == shown
     assert [row["clusterName"] for row in root.get("/cluster", clusterNames=f"{name},x").json["clusterList"]] == [name]
-    assert root.get("/cluster", clusterStatus="offline").json["clusterList"] == []
+    assert [row["clusterName"] for row in root.get("/cluster", clusterStatus="offline").json["clusterList"]] == [name]
+    online = root.put(f"/cluster/{name}", {"status": "online"})
+    assert (online.status, online.code) == (400, "InvalidClusterStatus")
+    assert "starts jobs on default-cluster only" in online.message
+    assert root.post("/cluster", {**body, "clusterName": unique("cluster"), "status": "online"}).status == 400
+    queue = {"name": unique("queue"), "namespace": "default", "clusterName": name, "maxResources": {"cpu": "1"}}
+    refused = root.post("/queue", queue)
+    assert (refused.status, refused.code) == (400, "InvalidClusterStatus")
     changed = root.put(f"/cluster/{name}", {"description": "new"})
     assert (changed.status, changed.json["description"]) == (200, "new")
     assert root.post("/cluster", {**body, "clusterName": unique("cluster"), "clusterType": "X"}).status == 400
@@ -270,7 +277,6 @@ def test_job_life(served: Served, root: Caller, alice: Caller) -> None:
         "annotations": {"note": "x"},
         "schedulingpolicy": {"Queue": "default-queue", "priority": "high"},
         "flavour": {"cpu": 1, "mem": "512Mi", "scalarResources": {"nvidia.com/gpu": "1"}},
-        "image": "paddle:2.6",
         "env": {"Epochs": "3"},
         "command": "echo hi",
         "args": ["--x"],
@@ -292,7 +298,7 @@ def test_job_life(served: Served, root: Caller, alice: Caller) -> None:
     ]  # fmt: skip
     assert {key: shown[key] for key in ("id", "name", "labels", "annotations", "UserName", "image", "env")} == {
         "id": job_id, "name": "train", "labels": {"Team": "Vision"}, "annotations": {"note": "x"},
-        "UserName": "alice", "image": "paddle:2.6", "env": {"Epochs": "3"},
+        "UserName": "alice", "image": "", "env": {"Epochs": "3"},
     }  # fmt: skip
     assert shown["schedulingPolicy"] == {"queue": "default-queue", "priority": "HIGH"}
     assert (shown["flavour"], shown["limitFlavour"]) == (amounts, amounts)
@@ -353,27 +359,46 @@ def test_waiting_job_says_why(root: Caller) -> None:
     assert root.status_of(second) == "terminated"
 
 
+PADDLE_WORKER = {"role": "worker", "replicas": 1, "command": "true"}
+
+
 @pytest.mark.parametrize(
-    ("path", "body"),
+    ("path", "body", "said"),
     [
-        ("/job/distributed", {"framework": "paddle", "members": [{"role": "worker", "replicas": 1, "image": "x"}]}),
-        ("/job/distributed", {"framework": "paddle", "members": [{"role": "driver", "image": "x"}]}),
-        ("/job/distributed", {"framework": "mpi", "members": [], "elastic": {"min": 1, "max": 2}}),
-        ("/job/distributed", {"framework": "mxnet", "members": []}),
-        ("/job/distributed", {"members": [{"replicas": 0}]}),
-        ("/job/workflow", {"extensionTemplate": {"kind": "Workflow"}}),
-        ("/job/workflow", {}),
-        ("/job/single", {"image": "x", "schedulingPolicy": {"queue": "none"}}),
-        ("/job/single", {"image": "x", "flavour": {"name": "none"}}),
-        ("/job/single", {"image": "x", "schedulingPolicy": {"priority": "URGENT"}}),
-        ("/job/single", {"image": "x", "fs": {"name": "none"}}),
-        ("/job/single", {"image": "x", "flavour": {"cpu": "100000", "mem": "1Gi"}}),
+        ("/job/distributed", {"framework": "paddle", "members": [PADDLE_WORKER]}, "at least 2 of them"),
+        ("/job/distributed", {"framework": "paddle", "members": [{**PADDLE_WORKER, "role": "driver"}]}, "[driver] is"),
+        ("/job/distributed", {"framework": "mpi", "members": [], "elastic": {"min": 1, "max": 2}}, "members"),
+        ("/job/distributed", {"framework": "mxnet", "members": []}, "mxnet"),
+        ("/job/distributed", {"members": [{"replicas": 0}]}, "framework"),
+        ("/job/workflow", {"extensionTemplate": {"kind": "Workflow"}}, "workflow jobs are not supported"),
+        ("/job/workflow", {}, "extensionTemplate"),
+        ("/job/single", {"schedulingPolicy": {"queue": "none"}}, "queue[none]"),
+        ("/job/single", {"flavour": {"name": "none"}}, "flavour[none]"),
+        ("/job/single", {"schedulingPolicy": {"priority": "URGENT"}}, "URGENT"),
+        ("/job/single", {"fs": {"name": "none"}}, "no filesystem [none]"),
+        ("/job/single", {"flavour": {"cpu": "100000", "mem": "1Gi"}}, "larger than queue"),
+        ("/job/single", {"command": ""}, "Field[command] is invalid, it is empty"),
+        ("/job/single", {"command": " \n"}, "Field[command] is invalid, it is blank"),
+        ("/job/distributed", {"framework": "paddle", "members": [{**PADDLE_WORKER, "replicas": 2, "command": ""}]},
+         "Field[members[0].command] is invalid, it is empty"),
+        ("/job/single", {"image": "python:3.12"}, "[python:3.12] would not be used"),
+        ("/job/single", {"command": "", "extensionTemplate": {"kind": "PyTorchJob"}}, "no Kubernetes objects"),
+        ("/job/single", {"extensionTemplate": {"kind": "PyTorchJob"}}, "no Kubernetes objects"),
+        ("/job/distributed", {"framework": "paddle", "members": [{**PADDLE_WORKER, "replicas": 2, "command": ""}],
+                              "extensionTemplate": {"kind": "PaddleJob"}}, "no Kubernetes objects"),
     ],
-)
-def test_refused_submissions_share_a_code(root: Caller, path: str, body: object) -> None:
-    answer = root.post(path, body)
+)  # fmt: skip
+def test_refused_submissions_share_a_code(root: Caller, path: str, body: dict[str, object], said: str) -> None:
+    answer = root.post(path, {"command": "true", **body})
     assert (answer.status, answer.code) == (400, "JobCreateFailed")
-    assert answer.message
+    assert said in answer.message
+
+
+def test_an_empty_template_is_none(served: Served, root: Caller) -> None:
+    """Clients send back the empty object that they were shown."""
+    job_id = root.submit(extensionTemplate={})
+    assert root.get(f"/job/{job_id}").json["extensionTemplate"] == {}
+    served.finish(job_id)
 
 
 def test_filesystems(root: Caller, alice: Caller) -> None:

@@ -10,7 +10,7 @@ from tests.http.served import PREFIX, Caller, Served
 from tests.waiting import wait_for
 
 Unique = Callable[[str], str]
-WORKER = {"role": "worker", "replicas": 2, "image": "x", "command": "x"}
+WORKER = {"role": "worker", "replicas": 2, "command": "x"}
 
 
 def submit(caller: Caller, **changes: Any) -> str:
@@ -143,10 +143,10 @@ def test_what_if(served: Served, root: Caller, alice: Caller, unique: Unique) ->
     assert answer.json["start"] == [{"jobID": waiting, "nodes": ["node-1"]}]
     assert root.status_of(waiting) == "init", "nothing is carried out"
     assert root.get(f"/queue/{queue}").json["maxResources"]["cpu"] == "1"
-    asked = root.post("/queue/whatIf", {"job": {"image": "x", "command": "x", **policy}}).json["job"]
+    asked = root.post("/queue/whatIf", {"job": {"command": "x", **policy}}).json["job"]
     assert asked["wouldStart"] is False
     assert asked["sentence"]
-    free = root.post("/queue/whatIf", {"job": {"image": "x", "command": "x"}}).json["job"]
+    free = root.post("/queue/whatIf", {"job": {"command": "x"}}).json["job"]
     assert (free["wouldStart"], free["nodes"]) == (True, ["node-1"])
     assert root.post("/queue/whatIf", {"queues": [{"name": "no-such"}]}).status == 400
     assert root.post("/queue/whatIf", {"removeNodes": ["no-such"]}).status == 400

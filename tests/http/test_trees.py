@@ -45,7 +45,7 @@ def test_a_tree_grows_and_is_taken_down(root: Caller, unique: Unique) -> None:
     assert create(root, child, "2", "16", parent, weight=3).status == 200
     assert (shown(root, child)["parent"], shown(root, child)["weight"]) == (parent, 3)
     assert shown(root, parent)["status"] == "closed"
-    refused = root.post("/job/single", {"image": "x", "command": "x", "schedulingPolicy": {"queue": parent}})
+    refused = root.post("/job/single", {"command": "x", "schedulingPolicy": {"queue": parent}})
     assert refused.message == f"queue[{parent}] status is closed, and only queue with open status can submit jobs"
     reopened = root.put(f"/queue/{parent}", action="open")
     assert (reopened.status, reopened.code) == (400, "QueueInvalidField")
@@ -105,7 +105,7 @@ def test_a_closed_queue_accepts_and_starts_nothing(served: Served, root: Caller,
     served.task_of(running)
     closed = root.put(f"/queue/{name}", action="close")
     assert (closed.status, closed.json["status"]) == (200, "closed")
-    assert root.post("/job/single", {"image": "x", "command": "x", **policy}).code == "JobCreateFailed"
+    assert root.post("/job/single", {"command": "x", **policy}).code == "JobCreateFailed"
     assert root.status_of(running) == "running"
     served.finish(running)
     assert root.get(f"/job/{waiting}/why").json["details"]["kind"] == "QueueNotOpen"

@@ -12,13 +12,14 @@ from paddleflow.planning.compile import compile_plan
 from paddleflow.planning.parse import parse
 from paddleflow.planning.plan import Plan
 from paddleflow.planning.source import Limits, Overrides
+from tests.planned import with_commands
 
 
 def accepted(document: dict[str, Any]) -> Plan:
     """The document goes through the text and everything a server checks; this is the plan it would run."""
     read = load(dump(document))
     assert read.value == document
-    return compile_plan(parse(read.value, read.lines), Overrides(fs_name="main"), Limits())
+    return compile_plan(with_commands(parse(read.value, read.lines)), Overrides(fs_name="main"), Limits())
 
 
 def compiled(build: Callable[[], object], **options: Any) -> dict[str, Any]:

@@ -404,7 +404,7 @@ def test_a_pipelines_environment_may_refer_to_a_step() -> None:
     assert found["two"]["env"] == {"P": f"{{{{env_param_{S1_P}}}}}"}
 
 
-def test_a_step_needs_no_image_and_no_command() -> None:
+def test_what_is_not_given_is_not_written() -> None:
     assert compiled(lambda: ContainerStep("s")) == {"entry_points": {"s": {"type": "step"}}, "name": "p"}
 
 

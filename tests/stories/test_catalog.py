@@ -33,7 +33,6 @@ name: {name}
 entry_points:
   main:
     command: {command}
-    docker_env: none
     env: {{PF_JOB_FLAVOUR: flavour1, PF_JOB_QUEUE_NAME: default-queue}}
 """
 

@@ -53,7 +53,7 @@ def gang(
     framework: Framework = Framework.PYTORCH,
 ) -> SubmitJob:
     members = tuple(
-        Member(role=role, replicas=count, flavour=FlavourRef(resources=GPU), image="none", command="true")
+        Member(role=role, replicas=count, flavour=FlavourRef(resources=GPU), command="true")
         for role, count in (roles or {"worker": workers}).items()
     )
     spec = JobSpec(kind=JobKind.DISTRIBUTED, framework=framework, members=members, elastic=elastic, policy=policy)

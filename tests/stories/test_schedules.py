@@ -37,7 +37,6 @@ name: hello
 entry_points:
   main:
     command: echo hello
-    docker_env: none
     env: {PF_JOB_FLAVOUR: flavour1, PF_JOB_QUEUE_NAME: default-queue}
 """
 
@@ -368,7 +367,13 @@ class Interrupted(PipelineDesk):
     """A desk at which something else happens first, once."""
 
     def __init__(self, platform: InMemoryPlatform, meanwhile: Callable[[], object]) -> None:
-        super().__init__(store=platform.store, intake=platform.intake, files=platform.files, limits=platform.limits)
+        super().__init__(
+            store=platform.store,
+            intake=platform.intake,
+            files=platform.files,
+            limits=platform.limits,
+            able=platform.able,
+        )
         self._meanwhile = [meanwhile]
 
     def order(self, actor: Actor, request: RunRequest) -> CreateRun:
@@ -440,7 +445,7 @@ def test_a_decision_about_another_version_is_refused(platform: InMemoryPlatform)
 FILES = """
 name: with_files
 entry_points:
-  main: {command: ls, docker_env: none, env: {PF_JOB_FLAVOUR: flavour1, PF_JOB_QUEUE_NAME: default-queue}}
+  main: {command: ls, env: {PF_JOB_FLAVOUR: flavour1, PF_JOB_QUEUE_NAME: default-queue}}
 fs_options: {main_fs: {name: data}}
 """
 

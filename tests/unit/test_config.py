@@ -46,6 +46,7 @@ def test_nodes_are_read_from_the_file(tmp_path: Path) -> None:
         ("local: {nodes: [{name: n, cpu: lots}]}", "lots"),
         ("local: {nodes: [{name: n, count: 0}]}", "count"),
         ("local: {log_cap_mib: 0}", "log_cap_mib"),
+        ("local: {images: pull}", "local.images"),
         ("[]", "sections"),
         ("a: [", "YAML"),
     ],

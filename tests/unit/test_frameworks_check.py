@@ -39,6 +39,10 @@ GOOD = [
     spec(RAY, member("master", args=("num-cpus: '1'", "resources: {}")), member("worker", command="")),
     spec(SPARK, member("driver"), member("executor", 2, command="")),
     spec(SPARK, member("driver", command="", env={"PF_JOB_SPARK_MAIN_FILE": "a.py"})),
+    spec(PADDLE, member("worker", 2, command="", args=("python", "train.py"))),
+    JobSpec(members=(member(command="", args=("ls",)),)),
+    JobSpec(members=(member(command=""),), extension_template={"kind": "PyTorchJob"}),
+    replace(spec(TORCH, member("worker", 2, command="")), extension_template={"kind": "PyTorchJob"}),
 ]
 
 BAD = [
@@ -89,6 +93,12 @@ BAD = [
         "elastic.rescaleCostSeconds",
         "zero or more",
     ),
+    (JobSpec(members=(member(command=""),)), "command", "it is empty"),
+    (JobSpec(members=(member(command=" \t"),)), "command", "it is blank"),
+    (spec(PADDLE, member("worker", 2, command="")), "members[0].command", "it is empty"),
+    (spec(TF, member("master"), member("worker", command="")), "members[1].command", "it is empty"),
+    (spec(MPI, member("master"), member("worker", command=" ")), "members[1].command", "it is blank"),
+    (spec(RAY, member("master", command=" "), member("worker")), "members[0].command", "it is blank"),
 ]
 
 

@@ -16,13 +16,14 @@ from paddleflow.planning.check import check, problems
 from paddleflow.planning.compile import compile_plan
 from paddleflow.planning.parse import parse
 from paddleflow.planning.source import DagSource, Limits, NodeSource, Overrides, Source, StepSource
+from tests.planned import with_commands
 
 NOTHING = Overrides()
 
 
 def source_of(text: str) -> Source:
     document = load(textwrap.dedent(text))
-    return parse(document.value, document.lines)
+    return with_commands(parse(document.value, document.lines))
 
 
 def messages(text: str, overrides: Overrides = NOTHING, limits: Limits | None = None) -> list[str]:
@@ -221,7 +222,7 @@ def test_a_few_lines_of_components_cannot_ask_for_a_billion_nodes() -> None:
         inner = {"reference": {"component": f"c{level - 1}"}}
         components[f"c{level}"] = {"entry_points": {"x": inner, "y": inner}}
     value = {"name": "p", "entry_points": {"a": {"reference": {"component": "c39"}}}, "components": components}
-    found = [problem.message for problem in problems(parse(value), NOTHING, Limits())]
+    found = [problem.message for problem in problems(with_commands(parse(value)), NOTHING, Limits())]
     assert found[0].startswith(f"the pipeline has {2**40 - 1} nodes, the limit is 20000;")
     assert "dags are nested 39 deep, the limit is 20" in found
 
@@ -249,18 +250,18 @@ def test_nesting_of_any_depth_is_an_answer_and_not_a_crash() -> None:
 def test_a_long_ring_of_components_is_found() -> None:
     ring = {f"c{n}": {"reference": {"component": f"c{(n + 1) % 5000}"}} for n in range(5000)}
     value = {"name": "p", "entry_points": {"a": {"reference": {"component": "c0"}}}, "components": ring}
-    found = [problem.message for problem in problems(parse(value), NOTHING, Limits())]
+    found = [problem.message for problem in problems(with_commands(parse(value)), NOTHING, Limits())]
     assert found == ["components reference is not acyclic"]
 
 
 def test_a_long_chain_of_steps_is_fine() -> None:
     nodes = {f"s{n}": {"deps": f"s{n + 1}"} for n in range(10_000)} | {"s10000": {}}
-    assert problems(parse({"name": "p", "entry_points": nodes}), NOTHING, Limits()) == ()
+    assert problems(with_commands(parse({"name": "p", "entry_points": nodes})), NOTHING, Limits()) == ()
 
 
 def test_many_wrong_names_get_few_suggestions() -> None:
     nodes = {f"step{n}": {"deps": f"stepp{n}"} for n in range(300)}
-    found = problems(parse({"name": "p", "entry_points": nodes}), NOTHING, Limits())
+    found = problems(with_commands(parse({"name": "p", "entry_points": nodes})), NOTHING, Limits())
     assert len(found) == 300
     assert sum("did you mean" in problem.message for problem in found) == 20
 

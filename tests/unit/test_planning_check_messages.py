@@ -10,6 +10,7 @@ from paddleflow.documents import load
 from paddleflow.planning.check import Problem, problems
 from paddleflow.planning.parse import parse
 from paddleflow.planning.source import Limits, Overrides, Source
+from tests.planned import with_commands
 
 FS = "fs_options: {main_fs: {name: work}}\n"
 NOTHING = Overrides()
@@ -18,7 +19,7 @@ NOTHING = Overrides()
 def source_of(text: str) -> Source:
     head = "" if text.startswith("name:") else "name: p\n"
     document = load(head + textwrap.dedent(text))
-    return parse(document.value, document.lines)
+    return with_commands(parse(document.value, document.lines))
 
 
 def found(text: str, overrides: Overrides = NOTHING, limits: Limits | None = None) -> tuple[Problem, ...]:
@@ -652,3 +653,35 @@ def test_a_number_of_more_than_64_bits_is_refused() -> None:
     assert messages(looped("[1, 9223372036854775808]")) == [
         "loopArgument of component [a] is invalid, a whole number must fit in 64 bits"
     ]
+
+
+EMPTY = {
+    "left out": ("entry_points: {a: {}}", "a", 2),
+    "empty": ("entry_points:\n  a:\n    command: ''", "a", 4),
+    "blank": ("entry_points:\n  a:\n    command: ' \t'", "a", 4),
+    "in a dag": ("entry_points: {d: {entry_points: {a: {env: {E: x}}}}}", "d.a", 2),
+}
+
+
+@pytest.mark.parametrize(("text", "name", "line"), EMPTY.values(), ids=EMPTY.keys())
+def test_a_step_without_a_program(text: str, name: str, line: int) -> None:
+    document = load("name: p\n" + text)
+    (problem,) = problems(parse(document.value, document.lines), NOTHING, Limits())
+    assert problem.message == f"command of step [{name}] is empty, give the program to run"
+    assert (problem.path[-1], problem.line) == ("command", line)
+
+
+PROGRAMS = {
+    "disabled": ("entry_points: {a: {}}", Overrides(disabled="a")),
+    "of a component": (
+        "entry_points: {a: {reference: {component: c}}}\ncomponents: {c: {command: ls}}",
+        NOTHING,
+    ),
+    "of Ray": ("entry_points: {a: {env: {PF_JOB_TYPE: distributed, RAY_JOB_ENTRY_POINT: python x.py}}}", NOTHING),
+}
+
+
+@pytest.mark.parametrize(("text", "overrides"), PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_a_program_may_be_said_elsewhere(text: str, overrides: Overrides) -> None:
+    document = load("name: p\n" + text)
+    assert problems(parse(document.value, document.lines), overrides, Limits()) == ()

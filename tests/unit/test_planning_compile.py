@@ -24,6 +24,7 @@ from paddleflow.planning.compile import compile_plan
 from paddleflow.planning.parse import parse
 from paddleflow.planning.plan import ArtifactRef, CachePolicy, LoopItems, LoopParameter, Mount, Plan, Scope
 from paddleflow.planning.source import Limits, Overrides
+from tests.planned import with_commands
 
 GOLDEN = Path(__file__).parent / "golden" / "plans"
 REQUESTS = {
@@ -41,7 +42,7 @@ NOTHING = Overrides()
 
 def plan_of(text: str, overrides: Overrides = NOTHING, limits: Limits | None = None) -> Plan:
     document = load(textwrap.dedent(text))
-    return compile_plan(parse(document.value, document.lines), overrides, limits or Limits())
+    return compile_plan(with_commands(parse(document.value, document.lines)), overrides, limits or Limits())
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.yaml")), ids=lambda path: path.stem)
@@ -117,7 +118,9 @@ def test_good_pipelines_become_sound_plans(data: st.DataObject) -> None:
     components["c1"] = {"parameters": {"p": 0}, "artifacts": {"output": output}, "entry_points": inner}
     components["c2"] = {"reference": {"component": "c1"}, "parameters": {"p": 2}}
     nodes = data.draw(good_nodes(("c0", "c1", "c2")))
-    source = parse({"name": "p", "entry_points": nodes, "components": components, "post_process": {"z": {}}})
+    source = with_commands(
+        parse({"name": "p", "entry_points": nodes, "components": components, "post_process": {"z": {}}})
+    )
     overrides = Overrides(fs_name="work")
     assert problems(source, overrides, Limits()) == ()
     plan = compile_plan(source, overrides, Limits())

@@ -179,7 +179,8 @@ class JobRequest(WireRequest):
                 kind=kind,
                 framework=framework,
                 members=members,
-                extension_template=self.extensionTemplate,
+                # Clients send the empty object they were shown for "no template".
+                extension_template=self.extensionTemplate or None,
                 elastic=None if self.elastic is None else self.elastic.to_elasticity(),
                 policy=self.runPolicy.to_policy(self.annotations, (member.env for member in members)),
             ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from paddleflow.domain.clusters import ClusterStatus, ClusterType, Node
+from paddleflow.domain.clusters import ClusterType, Node
 from paddleflow.domain.ids import (
     ClusterName,
     FlavourName,
@@ -126,7 +126,8 @@ class CreateCluster:
     description: str = ""
     source: str = ""
     setting: str = ""
-    status: str = ClusterStatus.ONLINE
+    status: str = ""
+    """Empty: online if this server starts jobs there, offline otherwise."""
     namespaces: tuple[str, ...] = ()
 
 

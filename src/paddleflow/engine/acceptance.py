@@ -21,7 +21,7 @@ from paddleflow.domain.errors import (
 )
 from paddleflow.domain.flavours import CUSTOM
 from paddleflow.domain.ids import DEFAULT_QUEUE, FlavourName, JobId, QueueName, filesystem_id
-from paddleflow.domain.jobs import FlavourRef, FsRef, Job, JobKind, Member, Priority
+from paddleflow.domain.jobs import FlavourRef, FsRef, Job, JobKind, JobSpec, Member, Priority
 from paddleflow.domain.names import (
     check_environment,
     check_job_id,
@@ -34,6 +34,8 @@ from paddleflow.domain.queues import Queue, QueueStatus
 from paddleflow.domain.resources import CPU, MEMORY, Resources
 from paddleflow.domain.storages import LOCAL
 from paddleflow.domain.users import Actor
+from paddleflow.engine.capabilities import Capabilities
+from paddleflow.engine.context import Context
 from paddleflow.ports.store import ReadView
 from paddleflow.scheduling.entries import waiting_of
 from paddleflow.scheduling.never import check_can_ever_fit
@@ -55,6 +57,12 @@ class Desk:
     actor: Actor
     now: datetime
     new_id: Callable[[str, int], str]
+    capabilities: Capabilities
+
+
+def desk_of(ctx: Context, actor: Actor) -> Desk:
+    """Of a command in its transaction; a step is handed in by the owner of its run."""
+    return Desk(rows=ctx.uow, actor=actor, now=ctx.now, new_id=ctx.new_id, capabilities=ctx.capabilities)
 
 
 def accepted(desk: Desk, command: commands.SubmitJob) -> Job:
@@ -68,7 +76,7 @@ def accepted(desk: Desk, command: commands.SubmitJob) -> Job:
         raise Duplicate(f"job[{job_id}] already exists, choose another id")
     if command.id and desk.rows.remains.find(job_id) is not None:
         raise Duplicate(f"job[{job_id}] was deleted and is still being cleared away, try again in a moment")
-    _check_images(desk, command, queue)
+    _check_cluster(desk, command.spec, queue)
     members = tuple(_resolved(desk, member) for member in command.spec.members)
     return Job(
         id=job_id,
@@ -107,13 +115,23 @@ def _open_queue(desk: Desk, asked: str) -> Queue:
     return queue
 
 
-def _check_images(desk: Desk, command: commands.SubmitJob, queue: Queue) -> None:
-    """An image is required wherever one is used: everywhere but on this machine."""
-    if command.spec.extension_template is not None or all(member.image for member in command.spec.members):
-        return
+def _check_cluster(desk: Desk, spec: JobSpec, queue: Queue) -> None:
+    """Refuse what the queue's cluster could not do, or would leave out without a word: this machine runs processes and
+    neither images nor Kubernetes objects, other clusters run images and nothing else."""
     cluster = desk.rows.clusters.find(queue.cluster)
+    image = next((member.image for member in spec.members if member.image), "")
     if cluster is None or cluster.type is not ClusterType.LOCAL:
-        raise invalid_field("image", f"it is empty, and cluster[{queue.cluster}] runs images")
+        if spec.extension_template is None and not all(member.image for member in spec.members):
+            raise invalid_field("image", f"it is empty, and cluster[{queue.cluster}] runs images")
+        return
+    if spec.extension_template is not None:
+        raise invalid_field(
+            "extensionTemplate",
+            f"cluster[{cluster.name}] runs processes of this machine and no Kubernetes objects; "
+            "give a command instead, or a queue of a Kubernetes cluster",
+        )
+    if image and not desk.capabilities.can_use_image(cluster):
+        raise desk.capabilities.refuse_image("image", image, cluster)
 
 
 def _resolved(desk: Desk, member: Member) -> Member:

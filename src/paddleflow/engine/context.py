@@ -9,6 +9,7 @@ from datetime import datetime
 from paddleflow.domain.events import Event, EventKind
 from paddleflow.domain.ids import UserName
 from paddleflow.domain.users import Actor
+from paddleflow.engine.capabilities import Capabilities
 from paddleflow.ports.store import UnitOfWork
 
 Answer = Mapping[str, object]
@@ -25,6 +26,7 @@ class Context:
     """``new_id("job", 16)`` is ``job-`` and 16 random hexadecimal digits."""
     seal: Callable[[str], str]
     unseal: Callable[[str], str]
+    capabilities: Capabilities
     password_hash: str = ""
     """Of the password the command carries; made before the transaction began, because it is slow by design."""
 

@@ -26,6 +26,7 @@ from paddleflow.domain.quotas import check_quota_tree
 from paddleflow.domain.resources import Resources, format_units
 from paddleflow.domain.users import Actor
 from paddleflow.engine.acceptance import Desk, accepted
+from paddleflow.engine.capabilities import Capabilities
 from paddleflow.engine.reactors.admission import load_ledger
 from paddleflow.ports.clock import Clock
 from paddleflow.ports.identity import Identity
@@ -59,7 +60,8 @@ class Why:
 
 
 class Foresight:
-    def __init__(self, store: Store, clock: Clock, identity: Identity) -> None:
+    def __init__(self, store: Store, clock: Clock, identity: Identity, capabilities: Capabilities) -> None:
+        self._capabilities = capabilities
         self._store = store
         self._clock = clock
         self._identity = identity
@@ -157,7 +159,13 @@ class Foresight:
     def _hypothetical(self, actor: Actor, question: WhatIf, ledger: Ledger) -> Waiting:
         assert question.job is not None
         with self._store.read() as view:
-            desk = Desk(rows=view, actor=actor, now=self._clock.now(), new_id=self._new_id)
+            desk = Desk(
+                rows=view,
+                actor=actor,
+                now=self._clock.now(),
+                new_id=self._new_id,
+                capabilities=self._capabilities,
+            )
             job = accepted(desk, question.job)
         last = max((entry.seq for line in ledger.waiting.values() for entry in line), default=0)
         entry = replace(ledger.entry_of(job), seq=last + 1)

@@ -19,6 +19,7 @@ from paddleflow.domain.ids import spell_id
 from paddleflow.domain.names import check_password, check_text
 from paddleflow.domain.storages import shown_properties
 from paddleflow.domain.users import Actor
+from paddleflow.engine.capabilities import Capabilities
 from paddleflow.engine.context import Answer, Context
 from paddleflow.engine.handlers import (
     access,
@@ -108,7 +109,8 @@ _T = TypeVar("_T")
 
 
 class Intake:
-    def __init__(self, store: Store, clock: Clock, identity: Identity) -> None:
+    def __init__(self, store: Store, clock: Clock, identity: Identity, capabilities: Capabilities) -> None:
+        self._capabilities = capabilities
         self._store = store
         self._clock = clock
         self._identity = identity
@@ -152,6 +154,7 @@ class Intake:
             new_id=self._new_id,
             seal=self._identity.seal,
             unseal=self._identity.unseal,
+            capabilities=self._capabilities,
             password_hash=password_hash,
         )
 

@@ -15,10 +15,11 @@ from paddleflow.domain.access import require_owner, require_root
 from paddleflow.domain.commands import CreatePipeline, CreateRun, CreateSchedule, UpdatePipeline
 from paddleflow.domain.errors import Invalid, NotFound, PaddleFlowError, TooLarge, not_found
 from paddleflow.domain.filesystems import Filesystem
-from paddleflow.domain.ids import PipelineId, ScheduleId, UserName, VersionId, filesystem_id
+from paddleflow.domain.ids import DEFAULT_QUEUE, PipelineId, QueueName, ScheduleId, UserName, VersionId, filesystem_id
 from paddleflow.domain.names import check_pipeline_name
-from paddleflow.domain.runs import Value
+from paddleflow.domain.runs import NodeKind, Value
 from paddleflow.domain.users import Actor
+from paddleflow.engine.capabilities import Capabilities
 from paddleflow.engine.context import Answer
 from paddleflow.engine.intake import Intake
 from paddleflow.planning.check import Problem, problems
@@ -92,7 +93,8 @@ class _Written:
 
 
 class PipelineDesk:
-    def __init__(self, *, store: Store, intake: Intake, files: Files, limits: Limits) -> None:
+    def __init__(self, *, store: Store, intake: Intake, files: Files, limits: Limits, able: Capabilities) -> None:
+        self._able = able
         self._store = store
         self._intake = intake
         self._files = files
@@ -111,6 +113,7 @@ class PipelineDesk:
         request = replace(request, fs_name=request.fs_name or written.fs_name)
         plan = compile_plan(_read(written.text), _overrides(request), self._limits)
         self._check_filesystems(owner, plan)
+        self._check_images(plan)
         return CreateRun(
             owner=owner,
             name=plan.name,
@@ -142,6 +145,7 @@ class PipelineDesk:
         try:
             plan = compile_plan(source, overrides, self._limits)
             self._check_filesystems(owner, plan)
+            self._check_images(plan)
         except Invalid as error:
             return Checked(problems=(_problem(error),), plan=None)
         return Checked(problems=(), plan=plan)
@@ -273,6 +277,17 @@ class PipelineDesk:
             raise Invalid(
                 f"[sub_path] with id[{main.id}] is not dir", code="InvalidPipeline", details={"path": "fs_options"}
             )
+
+    def _check_images(self, plan: Plan) -> None:
+        """Refuse before the first step starts what the last one would be refused for. Steps whose queue is not known
+        yet are judged when they start."""
+        with self._store.read() as view:
+            for node in plan.nodes.values():
+                image = "" if node.disabled else node.docker_env or plan.docker_env
+                queue = view.queues.find(QueueName(node.env.get("PF_JOB_QUEUE_NAME", "") or DEFAULT_QUEUE))
+                cluster = None if queue is None else view.clusters.find(queue.cluster)
+                if node.kind is NodeKind.STEP and image and cluster and not self._able.can_use_image(cluster):
+                    raise self._able.refuse_image(f"docker_env of step {node.path}", image, cluster)
 
 
 def _owner(actor: Actor, named: str) -> UserName:

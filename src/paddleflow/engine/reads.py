@@ -30,6 +30,7 @@ from paddleflow.domain.queries import (
 from paddleflow.domain.queues import Queue
 from paddleflow.domain.resources import NOTHING, Resources
 from paddleflow.domain.users import Actor, Grant, ResourceType, User
+from paddleflow.engine.capabilities import Capabilities
 from paddleflow.engine.foresight import Foresight, Why
 from paddleflow.engine.replay_process import Replayed
 from paddleflow.engine.replays import Replays
@@ -55,11 +56,11 @@ class NodeUse:
 
 
 class Reads:
-    def __init__(self, store: Store, clock: Clock, identity: Identity) -> None:
+    def __init__(self, store: Store, clock: Clock, identity: Identity, capabilities: Capabilities) -> None:
         self._store = store
         self._clock = clock
         self._identity = identity
-        self._foresight = Foresight(store, clock, identity)
+        self._foresight = Foresight(store, clock, identity, capabilities)
         self._replays = Replays(store)
         # Verifying a password must cost the same whether or not the user exists.
         self._nobody_hash = identity.hash_password(identity.new_token_hex())

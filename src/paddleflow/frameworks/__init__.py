@@ -11,7 +11,7 @@ from paddleflow.domain.ids import TaskId
 from paddleflow.domain.jobs import Address, Framework, Job, JobSpec, TaskLaunch
 from paddleflow.frameworks import mpi, paddle, pytorch, ray, spark, standalone, tensorflow
 from paddleflow.frameworks.crews import assemble, plain_role
-from paddleflow.frameworks.rules import Rules, bad, check_elastic, check_roles
+from paddleflow.frameworks.rules import Rules, bad, check_elastic, check_programs, check_roles
 
 _DISTRIBUTED: Mapping[str, Rules] = {
     Framework.PADDLE: paddle.RULES,
@@ -29,13 +29,15 @@ def supports(framework: str) -> bool:
 
 
 def check(spec: JobSpec) -> None:
-    """Refuse what the framework could not run: unknown roles, wrong numbers, a size that cannot change."""
+    """Refuse what the framework could not run: unknown roles, wrong numbers, no program, a size that cannot change."""
     if spec.framework == Framework.STANDALONE:
         standalone.check(spec)
+        check_programs(spec)
         return
     rules = _rules(spec)
     check_roles(spec, rules)
     rules.check(spec)
+    check_programs(spec, rules.programs)
     check_elastic(spec, rules, _ELASTIC_ONES)
 
 

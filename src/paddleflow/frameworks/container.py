@@ -28,7 +28,7 @@ def shell_argv(command: str) -> tuple[str, str, str]:
 def argv_of(member: Member) -> tuple[str, ...]:
     """A shell runs the command line; ``args`` reach it as positional arguments and are never spliced into text."""
     if not member.command:
-        return member.args or ("true",)
+        return member.args
     shell, option, line = shell_argv(member.command)
     if member.args:
         return (shell, option, f'{line} "$@"', shell, *member.args)

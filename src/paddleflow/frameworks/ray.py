@@ -116,5 +116,6 @@ RULES = Rules(
     ports=PORTS,
     deciders=frozenset({MASTER}),
     launch=launch,
+    programs=frozenset({WORKER}),
     check=check,
 )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from paddleflow.domain.errors import Invalid, invalid_field
-from paddleflow.domain.jobs import Elasticity, JobSpec, TaskLaunch
+from paddleflow.domain.jobs import Elasticity, JobKind, JobSpec, TaskLaunch
 from paddleflow.frameworks.crews import Crew, Post, plain_role
 
 _CODE = "JobCreateFailed"
@@ -34,6 +34,8 @@ class Rules:
     """A job of this role only has nobody to lead it, so it takes two to be distributed."""
     elastic: Callable[[JobSpec], bool] = lambda spec: False
     """Whether this job's number of tasks of the role ``alone`` may change while it runs."""
+    programs: frozenset[str] = frozenset()
+    """The roles that run a program of the framework's where the job gives none."""
     check: Callable[[JobSpec], None] = lambda spec: None
     """What roles and numbers alone do not say."""
 
@@ -69,6 +71,18 @@ def check_roles(spec: JobSpec, rules: Rules) -> None:
             f"members[{position}].replicas",
             f"a {spec.framework} job of {rules.alone}s only needs at least 2 of them; submit one task as a single job",
         )
+
+
+def check_programs(spec: JobSpec, programs: frozenset[str] = frozenset()) -> None:
+    """Refuse a member that would run nothing: such a task succeeds at once, and nobody would hear that the command was
+    forgotten. Where a template is given, the programs are in it."""
+    for position, member in enumerate(spec.members):
+        place = "command" if spec.kind is JobKind.SINGLE else f"members[{position}].command"
+        if member.command and not member.command.strip():
+            raise bad(place, "it is blank; give the program to run")
+        has_own = plain_role(member.role) in programs
+        if not (member.command or member.args or has_own or spec.extension_template):
+            raise bad(place, "it is empty; give the program to run")
 
 
 def check_elastic(spec: JobSpec, rules: Rules, able: str) -> None:

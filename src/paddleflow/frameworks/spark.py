@@ -112,5 +112,6 @@ RULES = Rules(
     ports=PORTS,
     deciders=frozenset({DRIVER}),
     launch=launch,
+    programs=frozenset({DRIVER, EXECUTOR}),
     check=check,
 )

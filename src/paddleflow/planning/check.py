@@ -50,6 +50,7 @@ RULES: Final[tuple[Rule, ...]] = (
     values.outputs,
     values.environment,
     values.command,
+    values.programs,
     options.cache_expiry,
     options.failure_strategy,
     options.main_filesystem,

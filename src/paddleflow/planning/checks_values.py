@@ -24,7 +24,7 @@ from paddleflow.planning.parameters import (
     wrong_default,
     wrong_value,
 )
-from paddleflow.planning.source import DagSource, NodeSource, StepSource, TypedParameter
+from paddleflow.planning.source import RAY_ENTRY_POINT, DagSource, NodeSource, StepSource, TypedParameter
 from paddleflow.planning.templates import Ref, references, whole
 
 ARTIFACT_SHAPE = "should be like {{XX-XX.XX_XX}}"
@@ -144,6 +144,18 @@ def command(ctx: Context) -> Iterator[Problem]:
             known = (*SYSTEM_PARAMETERS, *node.parameters, *node.inputs, *node.outputs)
             for message in _wrong_own(place, "command", node.command, known):
                 yield ctx.problem(message, (*node.at, "command"))
+
+
+def programs(ctx: Context) -> Iterator[Problem]:
+    """A step without one would succeed at once, and nobody would hear that its command was forgotten."""
+    for place in ctx.active:
+        node = place.node
+        if not isinstance(node, StepSource) or node.reference:
+            continue
+        if not (node.command.strip() or node.env.get(RAY_ENTRY_POINT, "").strip()):
+            yield ctx.problem(
+                f"command of step [{place.name}] is empty, give the program to run", (*node.at, "command")
+            )
 
 
 def _wrong_own(place: Place, field: str, text: str, known: tuple[str, ...]) -> Iterator[str]:

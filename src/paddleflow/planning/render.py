@@ -17,6 +17,7 @@ from paddleflow.domain.ids import JobId, RunId
 from paddleflow.domain.jobs import FlavourRef, Framework, FsRef, JobKind, JobSpec, Member, RunPolicy
 from paddleflow.domain.runs import RunNode
 from paddleflow.planning.plan import Mount, Plan, PlanNode
+from paddleflow.planning.source import RAY_ENTRY_POINT
 
 _JOB_ID_LIMIT = 63
 _SINGLE = frozenset({"", "single", "vcjob"})
@@ -84,7 +85,7 @@ def _ray_members(plan: Plan, node: PlanNode, row: RunNode) -> tuple[Member, Memb
     master = replace(
         member,
         role="master",
-        command=env.get("RAY_JOB_ENTRY_POINT", "") or row.command,
+        command=env.get(RAY_ENTRY_POINT, "") or row.command,
         flavour=FlavourRef(name=_first(env, "RAY_JOB_HEADER_FLAVOUR", "PF_JOB_FLAVOUR")),
         image=env.get("RAY_JOB_HEADER_IMAGE", "") or member.image,
         args=_start_parameters(env, _HEADER_PARAMETERS),

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from paddleflow.domain.runs import Value
 
 Path: TypeAlias = tuple[str | int, ...]
 """Where in the document: ``("entry_points", "train", "env", "LR")``."""
+
+RAY_ENTRY_POINT: Final = "RAY_JOB_ENTRY_POINT"
+"""The variable of a distributed step that goes before its command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

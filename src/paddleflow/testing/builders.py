@@ -26,7 +26,6 @@ def a_member(
 ) -> Member:
     return Member(
         flavour=FlavourRef(resources=asking or resources()),
-        image="none",
         command=command,
         env=env or {},
         replicas=replicas,

@@ -30,6 +30,7 @@ from paddleflow.domain.jobs import FlavourRef, Job, JobSpec, Member, RunPolicy
 from paddleflow.domain.resources import NOTHING, Resources
 from paddleflow.domain.runs import RunNode
 from paddleflow.domain.users import PLATFORM, Actor
+from paddleflow.engine.capabilities import Capabilities
 from paddleflow.engine.context import Answer
 from paddleflow.engine.feed import Feed
 from paddleflow.engine.intake import Intake
@@ -78,9 +79,12 @@ class InMemoryPlatform:
         self.runtime = MemoryRuntime(nodes=tuple(nodes), clock=self.clock, obeys_stop=obeys_stop)
         identity = self._identity = KeyedIdentity(b"k" * 32, token_life=timedelta(hours=1))
         self.feed = Feed(self.store)
-        self.intake = Intake(self.store, self.clock, identity)
-        self.reads = Reads(self.store, self.clock, identity)
-        self.desk = PipelineDesk(store=self.store, intake=self.intake, files=self.files, limits=self.limits)
+        self.able = Capabilities(clusters=frozenset({DEFAULT_CLUSTER}))
+        self.intake = Intake(self.store, self.clock, identity, self.able)
+        self.reads = Reads(self.store, self.clock, identity, self.able)
+        self.desk = PipelineDesk(
+            store=self.store, intake=self.intake, files=self.files, limits=self.limits, able=self.able
+        )
         self.runs = RunReads(self.store, self.files)
         self.storages = RecordedStorages()
         self.node_mounts = MemoryMounts()
@@ -192,7 +196,7 @@ class InMemoryPlatform:
         job_id: str = "",
         policy: RunPolicy = RunPolicy(),  # noqa: B008  frozen
     ) -> JobId:
-        member = Member(flavour=FlavourRef(resources=asking), image="none", command="true")
+        member = Member(flavour=FlavourRef(resources=asking), command="true")
         spec = JobSpec(members=(member,), policy=policy)
         command = SubmitJob(spec=spec, id=job_id, queue=queue, priority=priority, labels=labels or {})
         return self.submit_spec(command, actor)

@@ -134,6 +134,8 @@ def _check(settings: Settings) -> None:
         raise Invalid(f"server.port: {settings.server.port} is not between 0 and 65535")
     if settings.server.log_level not in ("debug", "info", "warning", "error"):
         raise Invalid(f"server.log_level: [{settings.server.log_level}] is not debug, info, warning or error")
+    if settings.local.images not in ("refuse", "ignore"):
+        raise Invalid(f"local.images: [{settings.local.images[:80]}] is not refuse or ignore")
     if not 1024 <= settings.local.first_port <= settings.local.last_port <= 65535:
         first, last = settings.local.first_port, settings.local.last_port
         raise Invalid(f"local.first_port, local.last_port: {first} to {last} is not a range within 1024 to 65535")

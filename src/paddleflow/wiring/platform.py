@@ -20,6 +20,7 @@ from paddleflow.domain.commands import SeedInstallation
 from paddleflow.domain.ids import DEFAULT_CLUSTER, ClusterName, NodeName
 from paddleflow.domain.resources import CPU, GPU, MEMORY, Resources
 from paddleflow.domain.users import PLATFORM
+from paddleflow.engine.capabilities import Capabilities
 from paddleflow.engine.feed import Feed
 from paddleflow.engine.intake import Intake
 from paddleflow.engine.job_mounts import JobMounts
@@ -88,13 +89,14 @@ class Platform:
         self._outside = outside
         self._settings = settings
         store, clock = outside.store, outside.clock
+        able = capabilities(outside, settings)
         self.feed = Feed(store)
-        self.intake = Intake(store, clock, outside.identity)
-        self.reads = Reads(store, clock, outside.identity)
+        self.intake = Intake(store, clock, outside.identity, able)
+        self.reads = Reads(store, clock, outside.identity, able)
         self.logs = Logs(store, outside.runtimes)
         self.statistics = Statistics(store, clock, outside.runtimes)
         limits = pipeline_limits(settings.pipelines)
-        self.pipelines = PipelineDesk(store=store, intake=self.intake, files=outside.files, limits=limits)
+        self.pipelines = PipelineDesk(store=store, intake=self.intake, files=outside.files, limits=limits, able=able)
         self.runs = RunReads(store, outside.files)
         self.storage = _storage_desk(outside, self.intake)
         self.storage_reads = StorageReads(store, clock)
@@ -240,6 +242,10 @@ def machine_mounts(settings: Settings, state_dir: Path) -> MachineMounts:
         memory_cache_size=int(wanted.memory_cache_gib * GIB),
     )
     return MachineMounts(state_dir, request=request, idle_s=wanted.mount_idle_s)
+
+
+def capabilities(outside: Outside, settings: Settings) -> Capabilities:
+    return Capabilities(clusters=frozenset(outside.runtimes), ignores_images=settings.local.images == "ignore")
 
 
 def pipeline_limits(settings: PipelineSettings) -> Limits:

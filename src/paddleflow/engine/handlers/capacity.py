@@ -263,7 +263,7 @@ def create_cluster(ctx: Context, command: commands.CreateCluster) -> Answer:
         description=command.description,
         source=command.source or "OnPremise",
         cluster_version=command.cluster_version,
-        status=_cluster_status(command.status),
+        status=_cluster_status(ctx, name, command.status),
         sealed_credential=ctx.seal(command.credential) if command.credential else "",
         setting=command.setting,
         namespaces=command.namespaces,
@@ -287,7 +287,7 @@ def update_cluster(ctx: Context, command: commands.UpdateCluster) -> Answer:
     if command.type is not None:
         changed = replace(changed, type=_cluster_type(command.type))
     if command.status is not None:
-        changed = replace(changed, status=_cluster_status(command.status))
+        changed = replace(changed, status=_cluster_status(ctx, old.name, command.status))
     if command.credential:
         changed = replace(changed, sealed_credential=ctx.seal(command.credential))
     _check_cluster(changed)
@@ -369,8 +369,17 @@ def _cluster_type(text: str) -> ClusterType:
         ) from None
 
 
-def _cluster_status(text: str) -> ClusterStatus:
+def _cluster_status(ctx: Context, name: ClusterName, asked: str) -> ClusterStatus:
+    """Online is a cluster whose jobs this server starts, and none that it only knows by name."""
+    is_served = name in ctx.capabilities.clusters
+    if asked == ClusterStatus.ONLINE and not is_served:
+        raise invalid_field(
+            "status",
+            f"cluster[{name}] cannot be online: this server starts jobs on "
+            f"{', '.join(sorted(ctx.capabilities.clusters))} only; leave status out, or say offline",
+            code="InvalidClusterStatus",
+        )
     try:
-        return ClusterStatus(text or ClusterStatus.ONLINE)
+        return ClusterStatus(asked or (ClusterStatus.ONLINE if is_served else ClusterStatus.OFFLINE))
     except ValueError:
-        raise invalid_field("status", f"[{text[:80]}] is not online or offline", code="InvalidClusterStatus") from None
+        raise invalid_field("status", f"[{asked[:80]}] is not online or offline", code="InvalidClusterStatus") from None

@@ -6,8 +6,10 @@ deleted and a password that was changed stays changed.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from paddleflow.domain import commands
-from paddleflow.domain.clusters import Cluster, ClusterType
+from paddleflow.domain.clusters import Cluster, ClusterStatus, ClusterType
 from paddleflow.domain.events import EventKind
 from paddleflow.domain.flavours import Flavour
 from paddleflow.domain.ids import DEFAULT_CLUSTER, DEFAULT_QUEUE, ROOT, FlavourName
@@ -24,6 +26,7 @@ _FLAVOURS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
 
 
 def seed_installation(ctx: Context, command: commands.SeedInstallation) -> Answer:
+    _take_offline(ctx)
     if ctx.uow.users.find(ROOT) is not None:
         return {"isNew": False}
     now = ctx.now
@@ -68,3 +71,11 @@ def seed_installation(ctx: Context, command: commands.SeedInstallation) -> Answe
     )
     ctx.emit(EventKind.QUEUE_CREATED, DEFAULT_QUEUE)
     return {"isNew": True}
+
+
+def _take_offline(ctx: Context) -> None:
+    """Earlier releases took every cluster for online, also one that no server could reach."""
+    for cluster in ctx.uow.clusters.all():
+        if cluster.status is ClusterStatus.ONLINE and cluster.name not in ctx.capabilities.clusters:
+            ctx.uow.clusters.save(replace(cluster, status=ClusterStatus.OFFLINE, updated_at=ctx.now))
+            ctx.emit(EventKind.CLUSTER_UPDATED, cluster.name)

@@ -11,14 +11,14 @@ from paddleflow.domain.ids import JobId
 from paddleflow.domain.job_machine import Change
 from paddleflow.domain.jobs import Job, Priority
 from paddleflow.domain.names import check_labels
-from paddleflow.engine.acceptance import CREATE_FAILED, LABEL_LIMIT, Desk, accepted, check_fits
+from paddleflow.engine.acceptance import CREATE_FAILED, LABEL_LIMIT, accepted, check_fits, desk_of
 from paddleflow.engine.context import Answer, Context
 from paddleflow.engine.handlers.runs import refuse_while_in_run
 
 
 def submit_job(ctx: Context, command: commands.SubmitJob) -> Answer:
     try:
-        desk = Desk(rows=ctx.uow, actor=ctx.actor, now=ctx.now, new_id=ctx.new_id)
+        desk = desk_of(ctx, ctx.actor)
         job = accepted(desk, command)
         check_fits(desk, job)
     except Unavailable:

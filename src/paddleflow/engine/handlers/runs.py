@@ -18,7 +18,7 @@ from paddleflow.domain.names import check_text
 from paddleflow.domain.queries import PageRequest, RunFilter
 from paddleflow.domain.runs import RUN_ENDED, NodeStatus, Run, RunNode, RunStatus, Stop
 from paddleflow.domain.users import Actor
-from paddleflow.engine.acceptance import Desk, accepted, check_fits
+from paddleflow.engine.acceptance import accepted, check_fits, desk_of
 from paddleflow.engine.context import Answer, Context
 from paddleflow.planning.codec import load_plan
 from paddleflow.planning.paths import run_directory
@@ -204,7 +204,7 @@ def _without_texts(ctx: Context, run_id: RunId) -> Run:
 def _submit(ctx: Context, run: Run, command: commands.AdvanceRun, nodes: dict[str, RunNode]) -> dict[str, str]:
     """Start the jobs, as the run's owner. One that is refused fails its node: a queue may have gone meanwhile."""
     refused: dict[str, str] = {}
-    desk = Desk(rows=ctx.uow, actor=Actor(name=run.owner), now=ctx.now, new_id=ctx.new_id)
+    desk = desk_of(ctx, Actor(name=run.owner))
     for key, submission in command.submit:
         try:
             job = accepted(desk, submission)
