@@ -53,12 +53,12 @@ def undone(store: Store) -> Iterator[UnitOfWork]:
         pass
 
 
-def page_through(page: Callable[[PageRequest], Any], limit: int) -> list[Any]:
+def page_through(page: Callable[[PageRequest], Any], limit: int, *, newest_first: bool = False) -> list[Any]:
     """All rows of a list, page by page; a page that promises more must be followed by one that has some."""
     rows: list[Any] = []
     after = 0
     while True:
-        found = page(PageRequest(limit=limit, after=after))
+        found = page(PageRequest(limit=limit, after=after, newest_first=newest_first))
         assert len(found.rows) <= limit
         assert found.rows or after == 0, "a page said that more follow, and nothing did"
         rows += found.rows

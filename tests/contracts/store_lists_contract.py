@@ -174,6 +174,8 @@ class StoreListsContract:
             stored = [unit.jobs.add(samples.job(f"job-{n}", **row)) for n, row in enumerate(rows)]
             expected = [job for job in stored if plainly_matches(job, where)]
             assert page_through(lambda request: unit.jobs.page(where, request), limit) == expected
+            newest = page_through(lambda request: unit.jobs.page(where, request), limit, newest_first=True)
+            assert newest == expected[::-1]
 
     def test_many_jobs_are_found_at_once(self, store: Store) -> None:
         with store.write() as unit:

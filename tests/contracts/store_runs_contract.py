@@ -101,6 +101,8 @@ class StoreRunsContract:
             stored = [unit.runs.add(samples.run(f"run-{n}", **row)) for n, row in enumerate(rows)]
             expected = [replace(run, text="", plan="") for run in stored if run_passes(run, where)]
             assert page_through(lambda request: unit.runs.page(where, request), limit) == expected
+            newest = page_through(lambda request: unit.runs.page(where, request), limit, newest_first=True)
+            assert newest == expected[::-1]
 
     def test_runs_by_status_are_whole_and_the_oldest_first(self, store: Store) -> None:
         with store.write() as unit:

@@ -42,19 +42,19 @@ def jobs(served: Served, alice: Caller, bobby: Caller) -> list[str]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 9, 50])
-def test_pages_hold_every_row_once_in_order(alice: Caller, jobs: list[str], size: int) -> None:
+def test_pages_hold_every_row_once_and_the_newest_first(alice: Caller, jobs: list[str], size: int) -> None:
     found = pages(alice, "/job", "jobList", size)
-    assert [job["id"] for page in found for job in page] == jobs
+    assert [job["id"] for page in found for job in page] == jobs[::-1]
     assert all(found), "a truncated page is followed by one with rows"
 
 
 def test_pages_under_filters(served: Served, alice: Caller, jobs: list[str]) -> None:
     labelled = pages(alice, "/job", "jobList", 1, labels='{"third":"yes"}')
-    assert [job["id"] for page in labelled for job in page] == jobs[::3]
+    assert [job["id"] for page in labelled for job in page] == jobs[::3][::-1]
     ended = pages(alice, "/job", "jobList", 2, status="succeeded")
-    assert [job["id"] for page in ended for job in page] == jobs[:4]
+    assert [job["id"] for page in ended for job in page] == jobs[:4][::-1]
     both = alice.get("/job", status="succeeded,failed,terminated", labels='{"third":"yes"}').json["jobList"]
-    assert [job["id"] for job in both] == [jobs[0], jobs[3]]
+    assert [job["id"] for job in both] == [jobs[3], jobs[0]]
     assert alice.get("/job", queue="none").json["jobList"] == []
     assert len(alice.get("/job", queue="default-queue").json["jobList"]) == 9
     assert alice.get("/job", timestamp=4_000_000_000).json["jobList"] == []

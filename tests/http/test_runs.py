@@ -201,7 +201,7 @@ def test_a_run_that_is_not_there(alice: Caller, path: str) -> None:
 
 def test_lists_are_filtered_and_paged(alice: Caller, root: Caller, unique: Unique) -> None:
     names = [unique("listed") for _ in range(3)]
-    ids = [start(alice, name=name) for name in names]
+    ids = [start(alice, name=name) for name in names][::-1]
     found = root.get("/run", userFilter="alice,nobody", nameFilter=",".join(names)).json
     assert [run["runID"] for run in found["runList"]] == ids
     assert set(found["runList"][0]) == BRIEF

@@ -42,6 +42,9 @@ MOST_REPLAYED = 5_000
 class PageRequest:
     limit: int = 50
     after: int = 0
+    """Row number of the last row that was seen; 0: the first page."""
+    newest_first: bool = False
+    """The rows that were added last come first. Only jobs and runs can be listed so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

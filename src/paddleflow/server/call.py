@@ -83,10 +83,10 @@ class Call:
         # The bounds keep every zone within the years that datetime knows.
         return datetime.fromtimestamp(self.integer(name, low=0, high=253_000_000_000), UTC)
 
-    def page(self, kind: str) -> PageRequest:
+    def page(self, kind: str, *, newest_first: bool = False) -> PageRequest:
         marker = self.text("marker")
         after = read_marker(self.services.marker_key, kind, marker) if marker else 0
-        return PageRequest(limit=self.integer("maxKeys", 50, low=1, high=1000), after=after)
+        return PageRequest(limit=self.integer("maxKeys", 50, low=1, high=1000), after=after, newest_first=newest_first)
 
     def next_marker(self, kind: str, page: Page[Row]) -> str:
         return "" if page.next_after is None else make_marker(self.services.marker_key, kind, page.next_after)

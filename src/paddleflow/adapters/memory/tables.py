@@ -205,7 +205,12 @@ class Rows(Generic[Row]):
         return len(old)
 
     def page(self, request: PageRequest, matches: Callable[[Row], bool]) -> Page[Row]:
-        found = [row for row in self.all() if row.seq > request.after and matches(row)]
+        rows = self.all()
+        if request.newest_first:
+            behind = [row for row in reversed(rows) if not request.after or row.seq < request.after]
+        else:
+            behind = [row for row in rows if row.seq > request.after]
+        found = [row for row in behind if matches(row)]
         if len(found) <= request.limit:
             return Page(rows=tuple(found), next_after=None)
         return Page(rows=tuple(found[: request.limit]), next_after=found[request.limit - 1].seq)

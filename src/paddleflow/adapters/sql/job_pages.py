@@ -1,7 +1,8 @@
 """Lists of jobs, fast whatever is asked: the statements behind ``Jobs.page``.
 
-A list walks the jobs in row order along an index and stops when its page is full. That is quick as long as matching
-rows lie close together; three kinds of filter break it, and each is answered in its own way:
+A list walks the jobs along an index, in row order or (newest first) against it, and stops when its page is full. That
+is quick as long as matching rows lie close together; three kinds of filter break it, and each is answered in its own
+way:
 
 - Several statuses at once. An index knows the order of rows within one status only. So each status is walked by
   itself, no further than a full page, and the short lists are merged.
@@ -36,6 +37,7 @@ from sqlalchemy import (
 )
 
 from paddleflow.adapters.sql.columns import TEXT
+from paddleflow.adapters.sql.pages import behind, edge_of
 from paddleflow.adapters.sql.session import Session
 from paddleflow.adapters.sql.statements import Row, Statement
 from paddleflow.adapters.sql.tables import job_labels, jobs
@@ -57,19 +59,21 @@ class _Shape:
     statuses: int
     times: tuple[str, ...]
     labels: int
+    newest_first: bool
     narrow: str | None
     """The one filter whose few rows are enumerated: a time's name, or ``label_<n>``."""
 
 
 def page_rows(session: Session, where: JobFilter, request: PageRequest) -> list[Row]:
-    """Up to ``limit + 1`` rows of the jobs table, in row order."""
+    """Up to ``limit + 1`` rows of the jobs table, in row order or against it."""
     equal = {name: value for name in ("owner", "queue", "cluster") if (value := getattr(where, name)) is not None}
     times = {name: to_micros(value) for name in _TIMES if (value := getattr(where, name)) is not None}
     statuses = sorted(status.value for status in where.statuses)
     labels = dict(_label_parameters(where))
     narrow = _narrow(session, times, labels, count=len(where.labels))
-    statement = _page(_Shape(tuple(equal), len(statuses), tuple(times), len(where.labels), narrow))
-    parameters: dict[str, object] = {"after": request.after, "limit": request.limit + 1, **equal, **times, **labels}
+    shape = _Shape(tuple(equal), len(statuses), tuple(times), len(where.labels), request.newest_first, narrow)
+    statement = _page(shape)
+    parameters: dict[str, object] = {"after": edge_of(request), "limit": request.limit + 1, **equal, **times, **labels}
     parameters.update({f"status_{n}": status for n, status in enumerate(statuses)})
     return session.rows(statement, parameters)
 
@@ -130,7 +134,7 @@ def _among(engine: str, seqs: Select[tuple[int]]) -> ColumnElement[bool]:
 
 def _conditions(shape: _Shape, engine: str) -> list[ColumnElement[bool]]:
     """Everything but the statuses."""
-    conditions: list[ColumnElement[bool]] = [jobs.c.seq > bindparam("after")]
+    conditions: list[ColumnElement[bool]] = [behind(jobs.c.seq, shape.newest_first)]
     conditions += [jobs.c[name] == bindparam(name) for name in shape.equal]
     for name in shape.times:
         if name == shape.narrow:
@@ -153,7 +157,7 @@ def _page(shape: _Shape) -> Statement:
             return _merged(shape, conditions)
         if shape.statuses:
             conditions.append(jobs.c.status.in_([bindparam(f"status_{n}") for n in range(shape.statuses)]))
-        return select(jobs).where(*conditions).order_by(jobs.c.seq).limit(bindparam("limit"))
+        return select(jobs).where(*conditions).order_by(_order(jobs.c.seq, shape)).limit(bindparam("limit"))
 
     return Statement(build)
 
@@ -163,11 +167,15 @@ def _merged(shape: _Shape, conditions: list[ColumnElement[bool]]) -> Select[Any]
     walks = [
         select(jobs.c.seq)
         .where(jobs.c.status == bindparam(f"status_{n}"), *conditions)
-        .order_by(jobs.c.seq)
+        .order_by(_order(jobs.c.seq, shape))
         .limit(bindparam("limit"))
         .subquery(f"walk_{n}")
         for n in range(shape.statuses)
     ]
     found = union_all(*(select(walk.c.seq) for walk in walks)).subquery("found")
-    first = select(found.c.seq).order_by(found.c.seq).limit(bindparam("limit"))
-    return select(jobs).where(jobs.c.seq.in_(first)).order_by(jobs.c.seq)
+    first = select(found.c.seq).order_by(_order(found.c.seq, shape)).limit(bindparam("limit"))
+    return select(jobs).where(jobs.c.seq.in_(first)).order_by(_order(jobs.c.seq, shape))
+
+
+def _order(seq: ColumnElement[int], shape: _Shape) -> ColumnElement[int]:
+    return seq.desc() if shape.newest_first else seq

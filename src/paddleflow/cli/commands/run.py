@@ -58,7 +58,7 @@ def list_runs(
     maxsize: int,
     marker: str | None,
 ) -> None:
-    """list runs"""
+    """list runs, newest first"""
     _, page = invocation.client.list_run(fsname, username, runid, name, _statuses(status), maxsize, marker)
     rows = [run_row(one) for one in page["runList"]]
     if rows:

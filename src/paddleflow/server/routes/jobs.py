@@ -32,6 +32,7 @@ from paddleflow.server.routing import PAGE, Access, Param, Routes
 routes = Routes()
 
 _JOBS = Listed[Job]("jobList", job_answer)
+_NEWEST_JOBS = "job, newest first"
 
 
 @routes.add("POST", "/job/single", Access.LOGIN, answer=JobIdAnswer)
@@ -64,7 +65,7 @@ def create_workflow_job(call: Call, body: WorkflowJobRequest) -> Response:
     ),
 )
 def list_jobs(call: Call) -> Response:
-    """A user's own jobs; everybody's for root. Oldest first."""
+    """A user's own jobs; everybody's for root. Newest first."""
     started, queue = call.text("startTime"), call.text("queue")
     where = JobFilter(
         statuses=_statuses(call.text("status")),
@@ -73,8 +74,8 @@ def list_jobs(call: Call) -> Response:
         activated_since=parse_local_time("startTime", started) if started else None,
         labels=_labels(call.text("labels")),
     )
-    request = call.page("job")
-    return call.listing("job", request, call.services.reads.jobs(call.actor, where, request), _JOBS)
+    request = call.page(_NEWEST_JOBS, newest_first=True)
+    return call.listing(_NEWEST_JOBS, request, call.services.reads.jobs(call.actor, where, request), _JOBS)
 
 
 @routes.add("GET", "/job/{jobID}", Access.OWNER, answer=JobAnswer, quick=True)

@@ -44,6 +44,7 @@ from paddleflow.server.routing import PAGE, Access, Param, Routes
 routes = Routes()
 
 _RUNS = Listed[Run]("runList", run_brief_answer)
+_NEWEST_RUNS = "run, newest first"
 _LARGEST_PAGE = 100
 _MOST_PAGES = 10_000
 _LOG_BUDGET = 16 * 1024 * 1024
@@ -106,7 +107,7 @@ def check_run(call: Call, body: CreateRunRequest) -> Response:
     ),
 )
 def list_runs(call: Call) -> Response:
-    """A user's own runs; everybody's for root. Oldest first."""
+    """A user's own runs; everybody's for root. Newest first."""
     where = RunFilter(
         owners=call.owners(),
         fs_names=call.words("fsFilter"),
@@ -114,8 +115,8 @@ def list_runs(call: Call) -> Response:
         names=call.words("nameFilter"),
         statuses=call.choices("statusFilter", RunStatus),
     )
-    request = call.page("run")
-    return call.listing("run", request, call.services.runs.runs(call.actor, where, request), _RUNS)
+    request = call.page(_NEWEST_RUNS, newest_first=True)
+    return call.listing(_NEWEST_RUNS, request, call.services.runs.runs(call.actor, where, request), _RUNS)
 
 
 @routes.add("GET", "/run/{runID}", Access.OWNER, answer=RunAnswer)

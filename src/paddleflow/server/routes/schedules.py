@@ -25,6 +25,7 @@ routes = Routes()
 
 _SCHEDULES = Listed[Schedule]("scheduleList", schedule_answer)
 _RUNS = Listed[Run]("runList", run_brief_answer)
+_NEWEST_RUNS = "run, newest first"
 
 
 @routes.add("POST", "/schedule", Access.LOGIN, answer=ScheduleIdAnswer, status=201, prepares=True)
@@ -75,16 +76,16 @@ def list_schedules(call: Call) -> Response:
     ),
 )
 def show_schedule(call: Call) -> Response:
-    """A schedule, and the runs it started or skipped page by page."""
+    """A schedule, and the runs it started or skipped page by page, newest first."""
     schedule = call.services.runs.schedule(call.actor, ScheduleId(call.path("scheduleID")))
     where = RunFilter(
         ids=frozenset(map(RunId, call.words("runFilter"))),
         statuses=call.choices("statusFilter", RunStatus),
         schedule=schedule.id,
     )
-    request = call.page("run")
+    request = call.page(_NEWEST_RUNS, newest_first=True)
     page = call.services.runs.runs(call.actor, where, request)
-    return reply({**schedule_answer(schedule), "runs": call.listed("run", request, page, _RUNS)})
+    return reply({**schedule_answer(schedule), "runs": call.listed(_NEWEST_RUNS, request, page, _RUNS)})
 
 
 @routes.add("PUT", "/schedule/{scheduleID}", Access.OWNER)
