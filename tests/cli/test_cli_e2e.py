@@ -281,4 +281,6 @@ def test_no_server_is_exit_code_3(tmp_path: Path) -> None:
     nobody = Shell(config=_config(tmp_path / "c.ini", reserve_port()), cwd=tmp_path)
     ended = nobody("queue", "list")
     assert (ended.code, ended.out) == (3, "")
-    assert ended.err.startswith("error: cannot reach")
+    waiting, problem = ended.err.splitlines()
+    assert waiting.startswith("waiting for a server at http://127.0.0.1:")
+    assert problem.startswith("error: cannot reach")

@@ -180,10 +180,11 @@ def test_job_submit_takes_the_words_as_they_are(
     monkeypatch.chdir(tmp_path)
     words = ["-c", "2", "-e", "A=1=2", "-e", "MY_SECRET", "-l", "k=v", "--", "python", "t.py", "--lr", "0 1", "-q", "x"]
     assert paddleflow("job", "submit", *words) == (0, "job-1\n", "")
+    assert server.asked[-1].body.pop("hostEnv")["PF_WORK_DIR"] == str(tmp_path)
     assert server.asked[-1].body == {
         "command": "python t.py --lr '0 1' -q x",
         "flavour": {"cpu": "2", "mem": "1Gi"},
-        "env": {"A": "1=2", "MY_SECRET": "s3", "PF_WORK_DIR": str(tmp_path)},
+        "env": {"A": "1=2", "MY_SECRET": "s3"},
         "labels": {"k": "v"},
     }
     code, _, err = paddleflow("job", "submit", "-e", "NOT_SET_ANYWHERE", "--", "true")

@@ -20,7 +20,8 @@ def test_run_spells_the_whole_job(
     monkeypatch.chdir(tmp_path)
     line = "job run -F paddle -W 2:4 --ps 1 -c 2 -q q -n train --retries 3 --deadline 60 -e A=1 -d -- python t.py -W x"
     assert paddleflow(*line.split()) == (0, "job-1\n", "")
-    member = {"flavour": {"cpu": "2", "mem": "1Gi"}, "env": {"A": "1", "PF_WORK_DIR": str(tmp_path)}}
+    member = {"flavour": {"cpu": "2", "mem": "1Gi"}, "env": {"A": "1"}}
+    assert server.asked[-1].body.pop("hostEnv")["PF_WORK_DIR"] == str(tmp_path)
     assert server.asked[-1].body == {
         "framework": "paddle",
         "members": [

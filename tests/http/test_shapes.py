@@ -394,6 +394,20 @@ def test_refused_submissions_share_a_code(root: Caller, path: str, body: dict[st
     assert said in answer.message
 
 
+def test_what_is_of_this_machine_goes_behind_what_the_job_says(served: Served, root: Caller) -> None:
+    host_env = {"PATH": "/mine/bin:/bin", "HOME": "/home/me", "PF_WORK_DIR": "/home/me/here"}
+    single = root.submit(env={"HOME": "/elsewhere", "A": "1"}, hostEnv=host_env)
+    assert root.get(f"/job/{single}").json["env"] == {**host_env, "HOME": "/elsewhere", "A": "1"}
+    members = [{**PADDLE_WORKER, "replicas": 2, "env": {"B": "2"}}]
+    answer = root.post("/job/distributed", {"framework": "paddle", "members": members, "hostEnv": host_env})
+    team = answer.json["id"]
+    assert root.get(f"/job/{team}").json["members"][0]["env"] == {**host_env, "B": "2"}
+    wrong = root.post("/job/single", {"command": "true", "hostEnv": {"a=b": "c"}})
+    assert (wrong.status, wrong.code) == (400, "JobCreateFailed")
+    root.put(f"/job/{team}", action="stop")
+    served.finish(single)
+
+
 def test_an_empty_template_is_none(served: Served, root: Caller) -> None:
     """Clients send back the empty object that they were shown."""
     job_id = root.submit(extensionTemplate={})

@@ -48,6 +48,7 @@ class RecordedServer:
     port: int = 0
     asked: list[Asked] = field(default_factory=list)
     answers: dict[tuple[str, str], list[Answer | Answerer]] = field(default_factory=dict)
+    start: Callable[[], None] = lambda: None
 
     def on(self, method: str, path: str, *answers: Answer | Answerer) -> None:
         """Answer these in turn; the last one for ever."""
@@ -110,8 +111,9 @@ def job_json(status: str = "running", **more: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def running() -> Iterator[RecordedServer]:
-    """A server on a free port of the loopback, with a log-in that always works."""
+def running(*, late: bool = False) -> Iterator[RecordedServer]:
+    """A server on a free port of the loopback, with a log-in that always works. One that is ``late`` has its port and
+    refuses connections until the test calls ``start``."""
     recorded = RecordedServer()
     recorded.on("POST", "/login", lambda asked: ok({"authorization": f"token-{len(recorded.calls('POST', '/login'))}"}))
 
@@ -159,13 +161,22 @@ def running() -> Iterator[RecordedServer]:
             if not isinstance(sys.exception(), ConnectionError):
                 super().handle_error(request, client_address)
 
-    with Server(("127.0.0.1", 0), Handler) as server:
+    with Server(("127.0.0.1", 0), Handler, bind_and_activate=False) as server:
         server.daemon_threads = True
+        server.server_bind()
         recorded.port = server.server_address[1]
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+
+        def start() -> None:
+            server.server_activate()
+            thread.start()
+
+        recorded.start = start
+        if not late:
+            start()
         try:
             yield recorded
         finally:
-            server.shutdown()
-            thread.join()
+            if thread.is_alive():
+                server.shutdown()
+                thread.join()

@@ -13,6 +13,7 @@ import pytest
 
 from paddleflow import Client, PaddleFlowSDKException
 from paddleflow.domain.errors import NotFound
+from paddleflow.sdk import transport
 from paddleflow.sdk.errors import (
     DuplicateError,
     InvalidError,
@@ -21,7 +22,9 @@ from paddleflow.sdk.errors import (
     UnreachableError,
 )
 from paddleflow.sdk.replays import MetricsInfo
-from tests.sdk.recorded_server import Answer, RecordedServer, error, event_bytes, job_json, lost, ok
+from paddleflow.sdk.surroundings import surroundings
+from tests.sdk.recorded_server import Answer, RecordedServer, error, event_bytes, job_json, lost, ok, running
+from tests.waiting import DEADLINE_S
 
 SIGNATURES = {
     "login": "user_name, password",
@@ -154,6 +157,34 @@ def test_nobody_there_is_said_at_once_with_the_address() -> None:
     assert f"127.0.0.1:{port}" in caught.value.get_message()
 
 
+def test_a_server_that_is_just_being_started_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "START_PATIENCE_S", DEADLINE_S)
+    with running(late=True) as late:
+        told: list[str] = []
+
+        def it_starts() -> None:
+            told.append("waiting")
+            late.start()
+
+        with Client("127.0.0.1", "root", "paddleflow", late.port) as client:
+            client.wait_for_start(it_starts)
+            client.login("root", "paddleflow")
+            late.on("GET", "/version", ok({"version": "1"}))
+            client.get_version()
+        assert told == ["waiting"]
+
+
+def test_nobody_is_waited_for_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "START_PATIENCE_S", 0.0)
+    told: list[str] = []
+    with running(late=True) as never, Client("127.0.0.1", "root", "paddleflow", never.port) as client:
+        client.wait_for_start(lambda: told.append("waiting"))
+        for _ in range(2):
+            with pytest.raises(UnreachableError, match="cannot reach"):
+                client.login("root", "paddleflow")
+    assert told == ["waiting"]
+
+
 def test_create_is_repeated_with_the_same_key_when_the_connection_is_lost(
     server: RecordedServer, client: Client
 ) -> None:
@@ -266,7 +297,23 @@ def test_submit_job_builds_the_body(
 ) -> None:
     server.on("POST", "/job/single", ok({"id": "job-1"}))
     client.submit_job(["echo", "a b"], **options)  # type: ignore[arg-type]
-    assert server.asked[-1].body == body
+    sent = server.asked[-1].body
+    assert sent.pop("hostEnv")["PF_WORK_DIR"] == str(Path.cwd())
+    assert sent == body
+
+
+def test_a_job_of_this_machine_takes_its_callers_surroundings_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shell = {"PATH": "bin:/mine/bin:/usr/bin", "HOME": "/home/me", "VIRTUAL_ENV": "/mine", "SECRET": "x"}
+    path = f"/mine/bin:/usr/bin:{Path(sys.executable).parent}"
+    expected = {"PATH": path, "HOME": "/home/me", "VIRTUAL_ENV": "/mine", "PF_WORK_DIR": str(tmp_path)}
+    for here in ("http://127.0.0.1:8999", "http://localhost:1", "http://[::1]:80"):
+        assert surroundings(here, shell) == expected
+    for elsewhere in ("http://10.0.0.1:8999", "https://pf.example.com:443"):
+        assert surroundings(elsewhere, shell) is None
+    assert surroundings("http://127.0.0.1:1", {})["PATH"].endswith(str(Path(sys.executable).parent))  # type: ignore[index]
 
 
 @pytest.mark.parametrize("options", [{"flavour": "f", "cpu": "1"}, {"flavour": "f", "gpus": 1}, {"gpus": -1}])
@@ -278,11 +325,13 @@ def test_submit_job_refuses_contradictions(client: Client, options: dict[str, ob
 def test_submit_distributed_job_builds_the_body(server: RecordedServer, client: Client) -> None:
     server.on("POST", "/job/distributed", ok({"id": "job-1"}))
     assert client.submit_distributed_job(["python", "a b.py"], framework="pytorch", workers=3) == (True, "job-1")
+    assert server.asked[-1].body.pop("hostEnv")["PF_WORK_DIR"] == str(Path.cwd())
     assert server.asked[-1].body == {
         "framework": "pytorch",
         "members": [{"role": "worker", "replicas": 3, "command": "python 'a b.py'"}],
     }
     client.submit_distributed_job("go", framework="ray", workers=(1, 4), flavour="f", env={"A": "1"}, retries=2)
+    del server.asked[-1].body["hostEnv"]
     assert server.asked[-1].body == {
         "framework": "ray",
         "members": [

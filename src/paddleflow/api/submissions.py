@@ -168,6 +168,8 @@ class JobRequest(WireRequest):
     extensionTemplate: dict[str, Any] | None = None
     elastic: ElasticRequest | None = None
     runPolicy: RunPolicyRequest = RunPolicyRequest()
+    hostEnv: dict[str, str] = Field(default_factory=dict)
+    """Beside ``env``, and behind it, where tasks are processes of the server's machine; nothing elsewhere."""
 
     def submission(
         self, kind: JobKind, members: tuple[Member, ...], framework: Framework = Framework.STANDALONE
@@ -190,6 +192,7 @@ class JobRequest(WireRequest):
             priority=self.schedulingPolicy.priority,
             labels=self.labels,
             annotations=self.annotations,
+            host_env=self.hostEnv,
         )
 
 

@@ -22,7 +22,7 @@ _LIMIT = 1000
 
 def _names(ctx: click.Context, incomplete: str, ask: Callable[[Client], Iterable[str]]) -> list[str]:
     given = ctx.find_root().params.get("pf_config")
-    invocation = Invocation(Path(given) if given else None, "text")
+    invocation = Invocation(Path(given) if given else None, "text", is_patient=False)
     try:
         return [name for name in ask(invocation.client) if name.startswith(incomplete)]
     except PaddleFlowError:

@@ -6,6 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 if TYPE_CHECKING:
     from paddleflow.cli.config import TokenCache
     from paddleflow.sdk.client import Client
@@ -15,8 +17,10 @@ if TYPE_CHECKING:
 class Invocation:
     """Made by the root group; commands get it with ``click.pass_obj``. Nothing is read before it is asked for."""
 
-    def __init__(self, config_path: Path | None, output: str) -> None:
+    def __init__(self, config_path: Path | None, output: str, *, is_patient: bool = True) -> None:
+        """``is_patient``: a server on this machine that does not listen yet is waited for."""
         self.output = output
+        self._is_patient = is_patient
         self._config_path = config_path
         self._client: Client | None = None
         self._kept_token: str | None = None
@@ -41,6 +45,8 @@ class Invocation:
 
             config = self.config
             client = Client(config.host, config.user, config.password, config.port)
+            if self._is_patient:
+                client.wait_for_start(lambda: click.echo(f"waiting for a server at {client.address} …", err=True))
             self._kept_token = self._tokens.find()
             if self._kept_token is None:
                 client.login(config.user, config.password)

@@ -22,6 +22,9 @@ class SubmitJob:
     priority: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    host_env: Mapping[str, str] = field(default_factory=dict)
+    """Variables of whoever submits it from this very machine, for tasks that are processes of it as well: they find
+    the same programs and files. What a member's own environment says goes before; elsewhere they mean nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,8 +76,9 @@ def accepted(desk: Desk, command: commands.SubmitJob) -> Job:
         raise Duplicate(f"job[{job_id}] already exists, choose another id")
     if command.id and desk.rows.remains.find(job_id) is not None:
         raise Duplicate(f"job[{job_id}] was deleted and is still being cleared away, try again in a moment")
-    _check_cluster(desk, command.spec, queue)
-    members = tuple(_resolved(desk, member) for member in command.spec.members)
+    on_host = _check_cluster(desk, command.spec, queue)
+    host_env = command.host_env if on_host else {}
+    members = tuple(_resolved(desk, replace(member, env={**host_env, **member.env})) for member in command.spec.members)
     return Job(
         id=job_id,
         name=check_text("name", command.name, limit=_NAME_LIMIT, code=CREATE_FAILED) or job_id,
@@ -115,15 +116,18 @@ def _open_queue(desk: Desk, asked: str) -> Queue:
     return queue
 
 
-def _check_cluster(desk: Desk, spec: JobSpec, queue: Queue) -> None:
-    """Refuse what the queue's cluster could not do, or would leave out without a word: this machine runs processes and
-    neither images nor Kubernetes objects, other clusters run images and nothing else."""
+def _check_cluster(desk: Desk, spec: JobSpec, queue: Queue) -> bool:
+    """Whether the job's tasks will be processes of this machine.
+
+    Refuses what the queue's cluster could not do, or would leave out without a word: this machine runs processes and
+    neither images nor Kubernetes objects, other clusters run images and nothing else.
+    """
     cluster = desk.rows.clusters.find(queue.cluster)
     image = next((member.image for member in spec.members if member.image), "")
     if cluster is None or cluster.type is not ClusterType.LOCAL:
         if spec.extension_template is None and not all(member.image for member in spec.members):
             raise invalid_field("image", f"it is empty, and cluster[{queue.cluster}] runs images")
-        return
+        return False
     if spec.extension_template is not None:
         raise invalid_field(
             "extensionTemplate",
@@ -132,6 +136,7 @@ def _check_cluster(desk: Desk, spec: JobSpec, queue: Queue) -> None:
         )
     if image and not desk.capabilities.can_use_image(cluster):
         raise desk.capabilities.refuse_image("image", image, cluster)
+    return True
 
 
 def _resolved(desk: Desk, member: Member) -> Member:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any
 
 from paddleflow.sdk.errors import InvalidError
 from paddleflow.sdk.session import Session, present, require, segment
+from paddleflow.sdk.surroundings import surroundings
 from paddleflow.sdk.words import JOB_ENDED
 
 JOB_TYPES = ("single", "distributed", "workflow")
@@ -153,7 +155,9 @@ class JobCalls(Session):
     ) -> tuple[bool, str]:
         """Run one command as a job; the id of the job. A list of words is quoted, a string is run by the shell.
 
-        The same ``idempotency_key`` given again answers the first job's id and starts nothing.
+        On a server of this machine it runs as if started here: in this directory unless ``work_dir`` is given, with
+        this process's PATH, HOME and virtual environment unless ``env`` says otherwise. The same ``idempotency_key``
+        given again answers the first job's id and starts nothing.
         """
         body = present(
             command=_line(command),
@@ -161,6 +165,7 @@ class JobCalls(Session):
             schedulingPolicy=present(queue=queue, priority=priority) or None,
             flavour=_flavour(flavour, cpu, memory, gpus),
             env=_environment(env, work_dir),
+            hostEnv=surroundings(self.address, os.environ),
             image=image,
             labels=labels or None,
             runPolicy=present(retries=retries, deadlineSeconds=deadline_s) or None,
@@ -202,6 +207,7 @@ class JobCalls(Session):
         body = present(
             framework=require(framework, "InvalidFramework", "framework"),
             members=_members(framework, member, _line(command), most, ps),
+            hostEnv=surroundings(self.address, os.environ),
             elastic={"role": role, "min": least, "max": most} if least != most else None,
             name=name,
             schedulingPolicy=present(queue=queue, priority=priority) or None,

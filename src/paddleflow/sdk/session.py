@@ -52,6 +52,10 @@ class Session:
         """``scheme://host:port`` of the server."""
         return self._transport.address
 
+    def wait_for_start(self, tell: Callable[[], None]) -> None:
+        """If a server of this machine does not listen yet, call ``tell`` and wait some seconds for it."""
+        self._transport.wait_for_start(tell)
+
     @property
     def token(self) -> str | None:
         """The proof of the last log-in; None before it."""

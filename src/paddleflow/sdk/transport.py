@@ -1,9 +1,10 @@
 """The one door to HTTP: it makes a call, repeats it where that is safe, and turns every failure into our errors.
 
 A call that may be repeated (a read, or a create that carries an idempotency key) is tried again a few times when the
-connection is lost half-way; a server that cannot be reached at all is reported at once, with its address. httpx is
-imported on first use, so that importing the client stays cheap. A process that was forked off makes connections of its
-own: two processes that read from one would each get half of the other's answers.
+connection is lost half-way; a server that cannot be reached at all is reported at once, with its address, unless it was
+said that it may still be starting. httpx is imported on first use, so that importing the client stays cheap. A
+process that was forked off makes connections of its own: two processes that read from one would each get half of the
+other's answers.
 """
 
 from __future__ import annotations
@@ -34,8 +35,11 @@ ANSWER_TIMEOUT_S = 60.0
 CONNECT_TIMEOUT_S = 10.0
 STREAM_IDLE_TIMEOUT_S = 90.0
 """The server sends a heartbeat more often than this, so a silent stream is a dead one."""
+START_PATIENCE_S = 5.0
+"""A server that is being started on this machine refuses connections until it listens: for a second or two."""
 ATTEMPTS = 4
 _FIRST_PAUSE_S = 0.1
+_BETWEEN_KNOCKS_S = 0.1
 _CHANCE = random.Random()
 """Our own: to draw from the program's would change what comes of its seed, in the midst of somebody's training."""
 _BUSY = 503
@@ -61,6 +65,7 @@ class Transport:
     def _start_afresh(self) -> None:
         self._lazy_client: httpx.Client | None = None
         self._making = threading.Lock()
+        self._may_be_starting: Callable[[], None] | None = None
 
     def __getstate__(self) -> dict[str, str]:
         return {"address": self.address}
@@ -69,6 +74,12 @@ class Transport:
         self.address = state["address"]
         self._start_afresh()
         _ALIVE.add(self)
+
+    def wait_for_start(self, tell: Callable[[], None]) -> None:
+        """A server of this machine that refuses the first connection is given some seconds to start. ``tell`` is
+        called before the wait."""
+        if is_loopback(self.address):
+            self._may_be_starting = tell
 
     def call(
         self,
@@ -86,8 +97,10 @@ class Transport:
         for attempt in range(1, ATTEMPTS + 1):
             pause_before(attempt)
             try:
-                response = self._client().request(
-                    method, PREFIX + path, params=_query(params), json=body, headers=dict(headers or {})
+                response = self._patiently(
+                    lambda: self._client().request(
+                        method, PREFIX + path, params=_query(params), json=body, headers=dict(headers or {})
+                    )
                 )
                 if response.status_code == _BUSY and repeatable and attempt < ATTEMPTS:
                     continue
@@ -102,6 +115,27 @@ class Transport:
                 if not repeatable or attempt == ATTEMPTS:
                     raise self._unreachable("lost the connection to", error) from error
         raise AssertionError("unreachable: the last attempt either returns or raises")
+
+    def _patiently(self, request: Callable[[], httpx.Response]) -> httpx.Response:
+        """What was refused has reached nobody, so asking again is safe; and once a server has answered, or was waited
+        for in vain, it is known to be there or gone."""
+        import httpx
+
+        tell, self._may_be_starting = self._may_be_starting, None
+        try:
+            return request()
+        except httpx.ConnectError:
+            if tell is None:
+                raise
+        tell()
+        given_up = time.monotonic() + START_PATIENCE_S
+        while True:
+            time.sleep(_BETWEEN_KNOCKS_S)
+            try:
+                return request()
+            except httpx.ConnectError:
+                if time.monotonic() >= given_up:
+                    raise
 
     def stream(
         self,

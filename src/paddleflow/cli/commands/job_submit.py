@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -74,7 +73,7 @@ def submit(ctx: click.Context, /, *, watch: bool, command: tuple[str, ...], **op
     paddleflow job submit --watch -- bash -c 'make data && make train'
     """
     invocation: Invocation = ctx.obj
-    _, ident = invocation.client.submit_job(list(command), **_submission(invocation, **options))
+    _, ident = invocation.client.submit_job(list(command), **_submission(**options))
     click.echo(ident)
     if watch:
         ctx.exit(watch_to_the_end(invocation.client, ident))
@@ -123,7 +122,7 @@ def run(
     """
     invocation: Invocation = ctx.obj
     _, ident = invocation.client.submit_distributed_job(
-        list(command), framework=framework, workers=workers, ps=ps, **_submission(invocation, **options)
+        list(command), framework=framework, workers=workers, ps=ps, **_submission(**options)
     )
     click.echo(ident)
     if not detach:
@@ -131,7 +130,6 @@ def run(
 
 
 def _submission(
-    invocation: Invocation,
     *,
     env: tuple[str, ...],
     labels: tuple[str, ...],
@@ -140,10 +138,6 @@ def _submission(
     **options: Any,
 ) -> dict[str, Any]:
     """The options as the client takes them."""
-    from paddleflow.sdk.transport import is_loopback
-
-    if workdir is None and is_loopback(invocation.client.address):
-        workdir = str(Path.cwd())
     return {
         **options,
         "env": environment_of("--env", env),
