@@ -33,7 +33,8 @@ def serve(ctx: click.Context, /, **options: object) -> None:
         if error.name is not None and error.name.startswith("paddleflow"):
             raise
         raise Unavailable(
-            f"the server needs {error.name}, which is not installed; install it with: pip install 'paddleflow[server]'",
+            f"the server needs {error.name}, which is not installed; install the package "
+            "with its extra [server], in a checkout: pip install '.[server]'",
             code="ServerNotInstalled",
         ) from error
     ctx.exit(int(module.serve(options)))
