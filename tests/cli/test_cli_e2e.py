@@ -277,6 +277,21 @@ def test_card_time(shell: Shell) -> None:
     assert shell(*line).code == 0
 
 
+def test_a_job_finds_the_programs_and_the_home_of_its_caller(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "mine"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "at $HOME of $VIRTUAL_ENV, $1"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
+    ended = shell("job", "submit", "--watch", "-e", "HOME=/elsewhere", "--", "mine", "with care")
+    assert (ended.code, f"at /elsewhere of {tmp_path}, with care\n" in ended.out) == (0, True), ended
+    assert "at /home/me of" in shell.ok("job", "submit", "--watch", "--", "mine", "x")
+
+
 def test_no_server_is_exit_code_3(tmp_path: Path) -> None:
     nobody = Shell(config=_config(tmp_path / "c.ini", reserve_port()), cwd=tmp_path)
     ended = nobody("queue", "list")
