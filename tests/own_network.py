@@ -23,7 +23,10 @@ def command(words: list[str]) -> list[str]:
 
 
 def is_allowed() -> bool:
-    return subprocess.run(command(["true"]), capture_output=True, check=False).returncode == 0
+    try:
+        return subprocess.run(command(["true"]), capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
 
 
 def _bring_up_loopback() -> None:

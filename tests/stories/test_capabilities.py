@@ -39,7 +39,7 @@ def a_server(platform: InMemoryPlatform, able: Capabilities, identity: KeyedIden
 
 @pytest.fixture
 def reaches_far(platform: InMemoryPlatform, identity: KeyedIdentity) -> Intake:
-    return a_server(platform, replace(platform.able, clusters=frozenset({DEFAULT_CLUSTER, FAR})), identity)
+    return a_server(platform, replace(platform.capabilities, clusters=frozenset({DEFAULT_CLUSTER, FAR})), identity)
 
 
 def status_of(platform: InMemoryPlatform, name: ClusterName) -> ClusterStatus | None:
@@ -78,5 +78,5 @@ def test_an_image_is_refused_or_ignored_as_the_server_was_told(
     named = SubmitJob(spec=JobSpec(members=(Member(image="python:3.12", command="true"),)), id="job-named")
     with pytest.raises(Invalid, match=r"\[python:3.12\] would not be used"):
         platform.ask(named)
-    ignores = a_server(platform, replace(platform.able, ignores_images=True), identity)
+    ignores = a_server(platform, replace(platform.capabilities, ignores_images=True), identity)
     assert ignores.submit(named, ROOT_ACTOR)["id"] == JobId("job-named")

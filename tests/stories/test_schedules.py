@@ -372,7 +372,7 @@ class Interrupted(PipelineDesk):
             intake=platform.intake,
             files=platform.files,
             limits=platform.limits,
-            able=platform.able,
+            capabilities=platform.capabilities,
         )
         self._meanwhile = [meanwhile]
 

@@ -16,9 +16,9 @@ class Capabilities:
     ignores_images: bool = False
     """A job of this machine may name an image all the same; it runs without it."""
 
-    def can_use_image(self, cluster: Cluster | None) -> bool:
+    def can_use_image(self, cluster: Cluster) -> bool:
         """False: a job there is refused for its image instead of being run as if it had none."""
-        return self.ignores_images or cluster is None or cluster.type is not ClusterType.LOCAL
+        return self.ignores_images or cluster.type is not ClusterType.LOCAL
 
     def refuse_image(self, field: str, image: str, cluster: Cluster) -> Invalid:
         return invalid_field(

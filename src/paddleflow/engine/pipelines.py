@@ -27,7 +27,7 @@ from paddleflow.planning.codec import dump_plan
 from paddleflow.planning.compile import compile_plan
 from paddleflow.planning.json_form import from_json_form
 from paddleflow.planning.parse import parse
-from paddleflow.planning.plan import Plan
+from paddleflow.planning.plan import Plan, PlanNode
 from paddleflow.planning.source import Limits, Overrides, Source
 from paddleflow.ports.files import Files
 from paddleflow.ports.store import Store
@@ -93,8 +93,10 @@ class _Written:
 
 
 class PipelineDesk:
-    def __init__(self, *, store: Store, intake: Intake, files: Files, limits: Limits, able: Capabilities) -> None:
-        self._able = able
+    def __init__(
+        self, *, store: Store, intake: Intake, files: Files, limits: Limits, capabilities: Capabilities
+    ) -> None:
+        self._capabilities = capabilities
         self._store = store
         self._intake = intake
         self._files = files
@@ -281,13 +283,17 @@ class PipelineDesk:
     def _check_images(self, plan: Plan) -> None:
         """Refuse before the first step starts what the last one would be refused for. Steps whose queue is not known
         yet are judged when they start."""
+        named: dict[str, tuple[PlanNode, str]] = {}
+        for node in plan.nodes.values():
+            image = node.docker_env or plan.docker_env
+            if node.kind is NodeKind.STEP and image and not node.disabled:
+                named.setdefault(node.env.get("PF_JOB_QUEUE_NAME", "") or DEFAULT_QUEUE, (node, image))
         with self._store.read() as view:
-            for node in plan.nodes.values():
-                image = "" if node.disabled else node.docker_env or plan.docker_env
-                queue = view.queues.find(QueueName(node.env.get("PF_JOB_QUEUE_NAME", "") or DEFAULT_QUEUE))
+            for name, (node, image) in named.items():
+                queue = view.queues.find(QueueName(name))
                 cluster = None if queue is None else view.clusters.find(queue.cluster)
-                if node.kind is NodeKind.STEP and image and cluster and not self._able.can_use_image(cluster):
-                    raise self._able.refuse_image(f"docker_env of step {node.path}", image, cluster)
+                if cluster is not None and not self._capabilities.can_use_image(cluster):
+                    raise self._capabilities.refuse_image(f"docker_env of step {node.path}", image, cluster)
 
 
 def _owner(actor: Actor, named: str) -> UserName:

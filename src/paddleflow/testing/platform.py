@@ -79,11 +79,11 @@ class InMemoryPlatform:
         self.runtime = MemoryRuntime(nodes=tuple(nodes), clock=self.clock, obeys_stop=obeys_stop)
         identity = self._identity = KeyedIdentity(b"k" * 32, token_life=timedelta(hours=1))
         self.feed = Feed(self.store)
-        self.able = Capabilities(clusters=frozenset({DEFAULT_CLUSTER}))
-        self.intake = Intake(self.store, self.clock, identity, self.able)
-        self.reads = Reads(self.store, self.clock, identity, self.able)
+        self.capabilities = Capabilities(clusters=frozenset({DEFAULT_CLUSTER}))
+        self.intake = Intake(self.store, self.clock, identity, self.capabilities)
+        self.reads = Reads(self.store, self.clock, identity, self.capabilities)
         self.desk = PipelineDesk(
-            store=self.store, intake=self.intake, files=self.files, limits=self.limits, able=self.able
+            store=self.store, intake=self.intake, files=self.files, limits=self.limits, capabilities=self.capabilities
         )
         self.runs = RunReads(self.store, self.files)
         self.storages = RecordedStorages()

@@ -96,7 +96,7 @@ class Platform:
         self.logs = Logs(store, outside.runtimes)
         self.statistics = Statistics(store, clock, outside.runtimes)
         limits = pipeline_limits(settings.pipelines)
-        self.pipelines = PipelineDesk(store=store, intake=self.intake, files=outside.files, limits=limits, able=able)
+        self.pipelines = _pipeline_desk(outside, self.intake, limits, able)
         self.runs = RunReads(store, outside.files)
         self.storage = _storage_desk(outside, self.intake)
         self.storage_reads = StorageReads(store, clock)
@@ -202,6 +202,10 @@ class Platform:
         for mounts in self._outside.mounts.values():
             mounts.close()
         self._outside.store.close()
+
+
+def _pipeline_desk(outside: Outside, intake: Intake, limits: Limits, able: Capabilities) -> PipelineDesk:
+    return PipelineDesk(store=outside.store, intake=intake, files=outside.files, limits=limits, capabilities=able)
 
 
 def _storage_desk(outside: Outside, intake: Intake) -> StorageDesk:
