@@ -302,6 +302,20 @@ def test_last_lines(lines: list[str], count: int) -> None:
     assert found == (wanted, len(content))
 
 
+def test_last_lines_of_a_log_whose_middle_was_not_kept() -> None:
+    """From the end of a gap less comes than was asked for; that is not the whole log."""
+    kept = b"cut line\n" + b"x" * 1000 + b"\nlast\n"
+    asked: list[int] = []
+
+    def read_end(length: int) -> tuple[bytes, int]:
+        asked.append(length)
+        return (b"first\n" + kept if length >= 50_000 else kept[-length:]), 50_000
+
+    assert last_lines(read_end, 2) == ("x" * 1000 + "\nlast\n", 50_000)
+    assert last_lines(read_end, 3) == (kept.decode(), 50_000)
+    assert max(asked) >= 50_000
+
+
 def test_log_job(server: RecordedServer, paddleflow: Paddleflow) -> None:
     page = {"taskID": "t", "logInfo": {"logContent": "hello", "hasNextPage": False, "truncated": False}}
     server.on("GET", "/log/job", ok({"jobID": "job-1", "taskList": [page], "eventList": ["started"]}))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import abc
 import threading
+from functools import partial
 
 import pytest
 
@@ -17,6 +18,8 @@ from paddleflow.ports.runtime import LogChunk, Runtime
 from tests.waiting import DEADLINE_S, wait_for
 
 ENDED = (TaskStatus.SUCCEEDED, TaskStatus.FAILED)
+LOG_CAP = 4000
+"""Bytes that a rig's runtime keeps of a log."""
 JOB = JobId("job-0123456789abcdef")
 TASK = task_id(JOB, "worker", 0)
 
@@ -216,6 +219,23 @@ class RuntimeContract(abc.ABC):
         assert read(JOB, TASK, -100, 5) == LogChunk(content=b"hello", start=0, size=12)
         assert read(JOB, TASK, 99, 5) == LogChunk(content=b"", start=12, size=12)
         assert read(JOB, TASK, 0, 0) == LogChunk(content=b"", start=0, size=12)
+
+    def test_a_log_over_its_cap_keeps_its_beginning_and_its_end(self, rig: RuntimeRig) -> None:
+        self.start(rig)
+        lines = [f"line {number:05}\n" for number in range(2000)]
+        for line in lines:
+            rig.write(TASK, line)
+        written = "".join(lines).encode()
+        read = partial(rig.runtime.read_log, JOB, TASK)
+        last = wait_for(lambda: _whole(read(-11, 100), len(written)), "the whole log")
+        assert last.content == b"line 01999\n"
+        ((begin, end),) = last.gaps
+        assert LOG_CAP // 4 < begin < end < len(written) - LOG_CAP // 5
+        assert read(0, 1 << 20).content == written[:begin]
+        after = LogChunk(content=written[end:], start=end, size=len(written), gaps=last.gaps)
+        for inside in (begin, begin + 1, end - 1, begin - len(written), end):
+            assert read(inside, 1 << 20) == after
+        assert read(begin - 1, 1 << 20).content == written[begin - 1 : begin]
 
     def test_the_log_of_an_unknown_task_is_not_found(self, rig: RuntimeRig) -> None:
         with pytest.raises(NotFound):

@@ -13,7 +13,7 @@ import pytest
 from paddleflow.adapters.local.runtime import LocalRuntime, LocalRuntimeOptions
 from paddleflow.domain.ids import JobId, TaskId
 from paddleflow.domain.jobs import TaskLaunch
-from tests.contracts.runtime_contract import RuntimeContract, RuntimeRig, end_all
+from tests.contracts.runtime_contract import LOG_CAP, RuntimeContract, RuntimeRig, end_all
 from tests.contracts.runtime_teams_contract import TeamContract
 from tests.port_blocks import free_block
 from tests.waiting import wait_for
@@ -40,7 +40,9 @@ class LocalRig(RuntimeRig):
         # Ports of its own: to look at a port is to have it for a moment.
         ports = free_block(24)
         self.port_room = len(ports)
-        self.runtime: LocalRuntime = LocalRuntime(LocalRuntimeOptions(root=directory / "root", port_range=ports))
+        self.runtime: LocalRuntime = LocalRuntime(
+            LocalRuntimeOptions(root=directory / "root", port_range=ports, log_cap_bytes=LOG_CAP)
+        )
 
     def make_launch(self, job: JobId, task: TaskId) -> TaskLaunch:
         env = {"PIPE": str(self._pipe(task)), "STARTS": str(self._starts(task))}

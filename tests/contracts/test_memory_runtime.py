@@ -12,7 +12,7 @@ from paddleflow.domain.errors import Unavailable
 from paddleflow.domain.ids import DEFAULT_CLUSTER, JobId, NodeName, TaskId
 from paddleflow.domain.jobs import TaskLaunch, TaskStatus
 from paddleflow.domain.resources import Resources
-from tests.contracts.runtime_contract import ENDED, JOB, TASK, RuntimeContract, RuntimeRig, told
+from tests.contracts.runtime_contract import ENDED, JOB, LOG_CAP, TASK, RuntimeContract, RuntimeRig, told
 from tests.contracts.runtime_teams_contract import TeamContract
 
 NODE = Node(name=NodeName("node-0"), cluster=DEFAULT_CLUSTER, capacity=Resources.of(cpu="8", memory="16Gi"))
@@ -57,7 +57,7 @@ class MemoryRig(RuntimeRig):
 @pytest.fixture
 def rig() -> MemoryRig:
     ports = range(20000, 20000 + PORT_ROOM)
-    return MemoryRig(MemoryRuntime(clock=TickingClock(), nodes=[NODE], port_range=ports))
+    return MemoryRig(MemoryRuntime(clock=TickingClock(), nodes=[NODE], port_range=ports, log_cap_bytes=LOG_CAP))
 
 
 class TestMemoryRuntime(RuntimeContract):

@@ -264,12 +264,29 @@ def test_a_root_with_a_very_long_name_works(tmp_path: Path) -> None:
         assert host.end_of("job-long").message == "stopped by request (SIGTERM)"
 
 
+def test_a_log_goes_on_when_a_full_disk_has_room_again(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    with small_disk(tmp_path / "disk", "512k") as disk, local_host(disk / "root", log_cap_bytes=1 << 30) as host:
+        ballast = disk / "ballast"
+        ballast.write_bytes(b"x" * 100_000)
+        launch = host.launch_of("job-room", "/bin/sh", "-c", f"head -c 2000000 /dev/zero; cat {go}; echo after")
+        host.runtime.launch(launch)
+        go.write_text("")  # opens when the task does: it has printed all of its zeros
+        ballast.unlink()
+        assert host.end_of("job-room").exit_code == 0
+        last = host.runtime.read_log(JobId("job-room"), worker("job-room"), -6, 10)
+        assert (last.content, last.size, last.is_cut_off) == (b"after\n", 2_000_006, False)
+        ((begin, end),) = last.gaps
+        assert 0 < begin < end <= 2_000_000
+
+
 def test_a_full_disk_costs_the_log_and_nothing_else(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "512k") as disk, local_host(disk / "root", log_cap_bytes=1 << 30) as host:
         report, _ = host.shell("job-full", "head -c 2000000 /dev/zero; exit 9")
         assert (report.status, report.exit_code) == (TaskStatus.FAILED, 9)
         chunk = host.runtime.read_log(JobId("job-full"), worker("job-full"), 0, 10)
-        assert chunk.truncated and chunk.size > 0
+        assert chunk.is_cut_off and chunk.size > 0
         with pytest.raises(DiskFull):
             host.runtime.launch(host.launch_of("job-next", "true", env={"BIG": "x" * 8000}))
         host.runtime.remove(JobId("job-full"))

@@ -117,6 +117,10 @@ class Caller:
         return str(self.get(f"/job/{quote(job_id)}").json["status"])
 
 
+LOG_CAP = 1 << 20
+"""Bytes kept of a task's log."""
+
+
 class EndingServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.config.app.state.streams.close()  # type: ignore[union-attr]
@@ -129,7 +133,8 @@ class Served:
         self.identity = KeyedIdentity(KEY, token_life=timedelta(hours=1))
         self.database = directory / "pf.db"
         self.store = SqlStore(f"sqlite:///{self.database}", busy_timeout_s=DEADLINE_S)
-        self.runtime = MemoryRuntime(clock=self.clock, nodes=[a_node("node-1", resources("64", "256Gi", gpus=8))])
+        nodes = [a_node("node-1", resources("64", "256Gi", gpus=8))]
+        self.runtime = MemoryRuntime(clock=self.clock, nodes=nodes, log_cap_bytes=LOG_CAP)
         self.storages = RecordedStorages()
         storages = OpenedStorages() if real_storages else self.storages
         outside = Outside(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from paddleflow.server.routes import events
-from tests.http.served import Caller, Served
+from tests.http.served import LOG_CAP, Caller, Served
 from tests.waiting import wait_for
 
 
@@ -136,6 +136,40 @@ def test_a_log_larger_than_one_read(served: Served, alice: Caller) -> None:
     assert alice.get(f"/job/{job}/log").body == content
     served.finish(job)
     assert alice.get(f"/job/{job}/log", follow="true").body == content
+
+
+def test_a_log_over_its_cap_says_what_is_left_out(served: Served, alice: Caller) -> None:
+    job = alice.submit()
+    task = served.task_of(job)
+    content = b"".join(b"%08d\n" % number for number in range(200_000))
+    served.runtime.write_log(task, content)  # type: ignore[arg-type]
+    begin, end = LOG_CAP // 2, len(content) - LOG_CAP // 2
+
+    def notice(lost: int) -> bytes:
+        return b"\n[paddleflow: %d bytes are left out here, the log is over its cap or the disk was full]\n" % lost
+
+    answer = alice.get(f"/job/{job}/log")
+    assert answer.body == content[:begin] + notice(end - begin) + content[end:]
+    assert answer.headers["x-log-size"] == str(len(content))
+    assert answer.headers["x-log-gaps"] == f"{begin}-{end}:{len(notice(end - begin))}"
+    within = alice.get(f"/job/{job}/log", start=end - 7)
+    assert within.body == notice(7) + content[end:]
+    assert within.headers["x-log-gaps"] == f"{end - 7}-{end}:{len(notice(7))}"
+    after = alice.get(f"/job/{job}/log", start=-100)
+    assert (after.body, after.headers.get("x-log-gaps")) == (content[-100:], None)
+
+    first = alice.get("/log/job", jobID=job, lineLimit=1_000_000).json["taskList"][0]["logInfo"]
+    assert first == {"logContent": answer.body.decode(), "hasNextPage": False, "truncated": True}
+    last = alice.get("/log/job", jobID=job, readFromTail="true", lineLimit=2).json["taskList"][0]["logInfo"]
+    assert last == {"logContent": "00199998\n00199999\n", "hasNextPage": True, "truncated": True}
+
+    reader = Reader(alice.stream(f"/job/{job}/log", follow="true", start=begin - 9))
+    assert reader.chunk() == content[begin - 9 : begin]
+    assert reader.chunk() == notice(end - begin)
+    served.runtime.write_log(task, b"last words\n")  # type: ignore[arg-type]
+    served.finish(job)
+    assert reader.rest().endswith(b"00199999\nlast words\n")
+    reader.close()
 
 
 def test_a_log_may_be_followed_before_the_job_starts(served: Served, root: Caller) -> None:

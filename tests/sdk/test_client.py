@@ -7,6 +7,7 @@ import inspect
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -416,6 +417,26 @@ def test_the_end_of_a_log(server: RecordedServer, client: Client) -> None:
     assert server.asked[-1].query == {"task": "t", "start": "-4", "follow": "false"}
     server.on("GET", "/job/job-1/log", ok(b"tail"), ok(b"the whole tail"))
     assert client.read_log_end("job-1", None, 4) == (b"tail", 14)
+
+
+@pytest.mark.parametrize(
+    ("received", "resumed"),
+    [
+        (b"head", 4),
+        (b"the head", 8),
+        (b"the head[left", 8),
+        (b"the head[left out]", 100),
+        (b"the head[left out]tail", 104),
+        (b"the head[left out]tail..[again]", 1000),
+    ],
+)
+def test_a_log_with_gaps_is_resumed_where_it_broke(
+    server: RecordedServer, client: Client, received: bytes, resumed: int
+) -> None:
+    gaps = {"X-Log-Gaps": "8-100:10,106-1000:7"}
+    server.on("GET", "/job/job-1/log", replace(lost(received), headers=gaps), ok(b"rest"))
+    assert "".join(client.stream_log("job-1")) == received.decode() + "rest"
+    assert server.asked[-1].query["start"] == str(resumed)
 
 
 def test_job_attributes(server: RecordedServer, client: Client) -> None:

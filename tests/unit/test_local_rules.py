@@ -13,7 +13,6 @@ from paddleflow.adapters.local.cgroups import TaskCgroups
 from paddleflow.adapters.local.endings import Ending
 from paddleflow.adapters.local.isolation import detect_isolation
 from paddleflow.adapters.local.launches import check_ids
-from paddleflow.adapters.local.logs import LogSink, read_part
 from paddleflow.domain.errors import Invalid
 
 KILLED, TERMINATED, EXIT_3, EXIT_137 = 9, 15, 3 << 8, 137 << 8
@@ -135,19 +134,6 @@ def test_a_quota_above_what_the_host_has_is_not_set(tmp_path: Path) -> None:
     (tmp_path / "group" / "cpu.weight").touch()
     groups.limit_cpu(8000, host_cpus=2)
     assert not (tmp_path / "group" / "cpu.max").exists()
-
-
-@given(chunks=st.lists(st.binary(max_size=40), max_size=20), cap=st.integers(0, 300))
-def test_a_log_keeps_its_beginning_and_knows_whether_that_is_all(
-    tmp_path_factory: pytest.TempPathFactory, chunks: list[bytes], cap: int
-) -> None:
-    path = str(tmp_path_factory.mktemp("log") / "log")
-    sink = LogSink(path, cap)
-    for chunk in chunks:
-        sink.write(chunk)
-    sink.close()
-    written = b"".join(chunks)
-    assert read_part(path, 0, 10_000) == (written[:cap], 0, min(cap, len(written)), len(written) > cap)
 
 
 def test_a_task_id_of_another_job_is_refused() -> None:

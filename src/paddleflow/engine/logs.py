@@ -1,9 +1,10 @@
-"""Logs: which runtime holds a task's log, and who may read it."""
+"""Logs: which runtime holds a task's log, who may read it, and what is said where a part of it was not kept."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from paddleflow.domain.access import require_job
 from paddleflow.domain.errors import NotFound, not_found
@@ -22,6 +23,35 @@ class TaskLog:
     """There are lines beyond those shown."""
     truncated: bool
     """The log itself lost lines (its cap was reached, the disk was full), or the byte limit cut what is shown."""
+
+
+CUT_OFF = b"\n[paddleflow: what was written after this is lost, the disk was full]\n"
+
+
+def gap_notice(start: int, end: int) -> bytes:
+    """The line that stands in a log in place of bytes that were not kept."""
+    return f"\n[paddleflow: {end - start} bytes are left out here, the log is over its cap or the disk was full]\n".encode()
+
+
+def requested_start(start: int, size: int) -> int:
+    """The offset that a request means: a negative one counts from the end."""
+    return max(0, size + start) if start < 0 else min(start, size)
+
+
+def joined(first: LogChunk, start: int, read_on: Callable[[int], LogChunk]) -> Iterator[bytes]:
+    """The log from ``start`` to where it ended when ``first`` was read, with a notice where a part of it was not kept."""
+    chunk, position = first, requested_start(start, first.size)
+    while True:
+        if chunk.start > position:
+            yield gap_notice(position, chunk.start)
+        if chunk.content:
+            yield chunk.content
+        position = chunk.start + len(chunk.content)
+        if not chunk.content or position >= first.size:
+            break
+        chunk = read_on(position)
+    if chunk.is_cut_off:
+        yield CUT_OFF
 
 
 class Logs:
@@ -54,17 +84,23 @@ class Logs:
         job, tasks = self.job(actor, job_id)
         logs = []
         for task in tasks:
-            chunk = self._chunk(job, task.id, -max_bytes if from_tail else 0, max_bytes)
-            text = chunk.content.decode(errors="replace")
-            parts = text.splitlines(keepends=True)
+            start = -max_bytes if from_tail else 0
+            read = partial(self._chunk, job, task.id, limit=max_bytes)
+            first = read(start)
+            content = b""
+            for part in joined(first, start, read):
+                content += part
+                if not from_tail and len(content) > max_bytes:
+                    break
+            cut = first.size > max_bytes if from_tail else len(content) > max_bytes
+            parts = (content if from_tail else content[:max_bytes]).decode(errors="replace").splitlines(keepends=True)
             shown = parts[-lines:] if from_tail else parts[:lines]
-            cut = len(chunk.content) < chunk.size
             logs.append(
                 TaskLog(
                     task_id=task.id,
                     text="".join(shown),
                     has_more=cut or len(shown) < len(parts),
-                    truncated=chunk.truncated or cut,
+                    truncated=bool(first.gaps) or first.is_cut_off or cut,
                 )
             )
         return job, tuple(logs)

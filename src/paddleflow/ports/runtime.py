@@ -17,13 +17,17 @@ from paddleflow.domain.jobs import Address, Membership, TaskLaunch, TaskReport, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogChunk:
+    """Bytes of a log that follow each other. Offsets count what the task has written, also where it was not kept."""
+
     content: bytes
     start: int
-    """Offset of the first byte of ``content``."""
+    """Offset of the first byte of ``content``: the one asked for, or the end of the gap that one is in."""
     size: int
-    """How long the log is now."""
-    truncated: bool = False
-    """The log reached its cap, or the disk was full; what came after was dropped."""
+    """How much has been written up to now."""
+    gaps: tuple[tuple[int, int], ...] = ()
+    """What was not kept, in order: from the first offset up to the second. A chunk ends where a gap begins."""
+    is_cut_off: bool = False
+    """What was written after the last byte is lost too."""
 
 
 class Runtime(Protocol):
@@ -84,7 +88,10 @@ class Runtime(Protocol):
         ...
 
     def read_log(self, job_id: JobId, task_id: TaskId, start: int, limit: int) -> LogChunk:
-        """Up to ``limit`` bytes from offset ``start`` (negative: from the end). Raises NotFound for an unknown task."""
+        """Up to ``limit`` bytes from offset ``start`` (negative: from the end). Raises NotFound for an unknown task.
+
+        A log that grows beyond what is kept loses its middle: the beginning and the end can always be read.
+        """
         ...
 
     def close(self) -> None:

@@ -140,15 +140,31 @@ class LogCalls(Session):
         position = start
         failures = 0
         while True:
+            told: dict[str, str] = {}
+            received = 0
             try:
                 params = {"task": task, "start": position, "follow": follow}
-                for chunk in self._stream(f"{job_path(jobid)}/log", params):
+                for chunk in self._stream(f"{job_path(jobid)}/log", params, told.update):
                     failures = 0
-                    position += len(chunk)
+                    received += len(chunk)
                     yield chunk
                 return
             except UnreachableError:
                 failures += 1
                 if failures >= ATTEMPTS or start < 0:
                     raise
+            position = _position_after(position, received, told.get("x-log-gaps", ""))
             pause_before(failures + 1)
+
+
+def _position_after(start: int, received: int, gaps: str) -> int:
+    """The byte of the log that follows what was received from ``start`` on. ``gaps`` says where the server put a line
+    in place of bytes it has not kept: ``from-to:length of the line``, separated by commas."""
+    position = start + received
+    for gap in filter(None, gaps.split(",")):
+        span, _, length = gap.partition(":")
+        begin, end = map(int, span.split("-"))
+        if position < begin + int(length):
+            return min(position, begin)  # a line received in part comes again: no byte of the log stands for its rest
+        position += end - begin - int(length)
+    return position

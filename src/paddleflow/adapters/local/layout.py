@@ -17,7 +17,8 @@
         started.json            written before the task may execute anything; without it nothing ever ran
         stop.json               the task shall end; also the tombstone of a task that never was launched
         end.json                how it ended; final
-        log, control.sock, work/, tmp/
+        log, log.<offset>         what it printed, in segments
+        control.sock, work/, tmp/
 
 Host side: imported by the nursery, so it stays light. It refuses to know what the documents mean.
 """

@@ -1,7 +1,11 @@
-"""The log of a task: written under a cap by its supervisor, read by anyone. Host side: light.
+"""The log of a task: written under a cap by its supervisor. Host side: light.
 
-A log that had to drop something is *sealed*: its file loses the write permission. That one bit is stored in the
-inode, so it can be set on a full disk, where no marker file could be created.
+A log is a row of segments: ``log`` takes the first half of the cap, ``log.<offset>`` what follows. When the cap is
+reached the oldest segment but the first is deleted, so that the first and the last part of a log are kept. Offsets count
+what the task has written, not what is kept: they mean the same before and after a deletion.
+
+A segment is *sealed* when output after it was lost because the disk was full: its file loses the write permission.
+That bit is stored in the inode, so it can be set on a full disk, where no marker file could be created.
 """
 
 from __future__ import annotations
@@ -9,49 +13,60 @@ from __future__ import annotations
 import os
 
 _OPEN = 0o600
-_SEALED = 0o400
+SEALED = 0o400
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class LogSink:
-    """Appends to the log until the cap or the disk is reached, and then drops, so that the task keeps running."""
+    """Appends to the log, deletes from its middle to stay under the cap, and drops what the disk cannot take, so that
+    the task keeps running."""
 
-    __slots__ = ("_fd", "_room")
+    __slots__ = ("_fd", "_path", "_position", "_room", "_segment_bytes", "_tail", "_tail_bytes")
 
     def __init__(self, path: str, cap_bytes: int) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, _OPEN)
-        self._room = max(0, cap_bytes - os.fstat(self._fd).st_size)
+        self._path = path
+        self._fd = os.open(path, _WRITE, _OPEN)
+        self._position = os.fstat(self._fd).st_size
+        self._room = max(0, cap_bytes // 2 - self._position)
+        self._tail: list[int] = []
+        """Offsets of the segments after the first."""
+        self._tail_bytes = cap_bytes - cap_bytes // 2
+        self._segment_bytes = max(1, self._tail_bytes // 2)
 
     def write(self, content: bytes) -> None:
-        kept = content[: self._room]
-        dropped = len(content) - len(kept)
-        while kept:
+        while content:
             try:
-                written = os.write(self._fd, kept)
+                written = os.write(self._fd, content[: self._room]) if self._room else self._begin_segment(content)
             except OSError:
-                # A full disk or quota, or a failing device: the task must not suffer for its log. The seal tells it.
-                dropped += len(kept)
-                break
-            kept = kept[written:]
+                # A full disk or quota, or a failing device. Later output begins a new segment, if there is room again.
+                os.fchmod(self._fd, SEALED)
+                self._position += len(content)
+                self._room = 0
+                return
+            self._position += written
             self._room -= written
-        if dropped:
-            self._room = 0
-            os.fchmod(self._fd, _SEALED)
+            content = content[written:]
+
+    def _begin_segment(self, content: bytes) -> int:
+        """Write the beginning of the content to a new segment, and return how many bytes were written."""
+        while self._tail and self._position - self._tail[0] + self._segment_bytes > self._tail_bytes:
+            os.unlink(segment_path(self._path, self._tail.pop(0)))
+        path = segment_path(self._path, self._position)
+        fd = os.open(path, _WRITE, _OPEN)
+        try:
+            written = os.write(fd, content[: self._segment_bytes])
+        except OSError:
+            os.close(fd)
+            os.unlink(path)
+            raise
+        os.close(self._fd)
+        self._fd, self._room = fd, self._segment_bytes
+        self._tail.append(self._position)
+        return written
 
     def close(self) -> None:
         os.close(self._fd)
 
 
-def read_part(path: str, start: int, limit: int) -> tuple[bytes, int, int, bool]:
-    """Content, its offset, the size of the log and whether it is sealed. A log that does not exist yet is empty."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return b"", 0, 0, False
-    try:
-        status = os.fstat(fd)
-        size = status.st_size
-        offset = max(0, size + start) if start < 0 else min(start, size)
-        content = os.pread(fd, min(max(0, limit), size - offset), offset)
-        return content, offset, size, status.st_mode & 0o777 == _SEALED
-    finally:
-        os.close(fd)
+def segment_path(path: str, offset: int) -> str:
+    return f"{path}.{offset}"

@@ -20,7 +20,7 @@ from pathlib import Path
 from paddleflow.adapters.local import layout
 from paddleflow.adapters.local.isolation import host_isolation
 from paddleflow.adapters.local.launches import SYSTEM_PATH, check_ids, check_launch, is_id, make_spec, short_temporary
-from paddleflow.adapters.local.logs import read_part
+from paddleflow.adapters.local.log_reading import read_log
 from paddleflow.adapters.local.memberships import publish_membership
 from paddleflow.adapters.local.nodes import host_name, host_node
 from paddleflow.adapters.local.notices import Notices
@@ -269,8 +269,7 @@ class LocalRuntime:
         with _translated():
             if not folder.is_known():
                 raise not_found("log", task_id)
-            content, offset, size, sealed = read_part(f"{folder.path}/{layout.LOG}", start, limit)
-        return LogChunk(content=content, start=offset, size=size, truncated=sealed)
+            return read_log(f"{folder.path}/{layout.LOG}", start, limit)
 
     def _live(self, task_id: TaskId) -> str:
         return f"{self._root}/{layout.LIVE}/{task_id}"

@@ -43,12 +43,14 @@ class MemoryRuntime:
         nodes: Sequence[Node],
         obeys_stop: bool = True,
         port_range: range = range(20000, 30000),
+        log_cap_bytes: int | None = None,
     ) -> None:
         """``obeys_stop`` False: a stopped task runs on until the story finishes it, as one that ignores TERM."""
         self._clock = clock
         self._nodes = list(nodes)
         self._obeys_stop = obeys_stop
         self._port_range = port_range
+        self._log_cap_bytes = log_cap_bytes
         self._ports: dict[TaskId, tuple[JobId, tuple[int, ...]]] = {}
         """With the job, because a task's id alone does not tell where the job's ends."""
         self._entries: dict[TaskId, _Entry] = {}
@@ -224,10 +226,14 @@ class MemoryRuntime:
             entry = self._entries.get(task_id)
             if entry is None:
                 raise not_found("log", task_id)
-            size = len(entry.log)
+            size, cap = len(entry.log), self._log_cap_bytes
+            gap = (size, size) if cap is None or size <= cap else (cap // 2, size - cap // 2)
             offset = max(0, size + start) if start < 0 else min(start, size)
-            content = bytes(entry.log[offset : offset + max(0, limit)])
-            return LogChunk(content=content, start=offset, size=size)
+            if gap[0] <= offset < gap[1]:
+                offset = gap[1]
+            end = min(offset + max(0, limit), gap[0] if offset < gap[0] else size)
+            gaps = (gap,) if gap[0] < gap[1] else ()
+            return LogChunk(content=bytes(entry.log[offset:end]), start=offset, size=size, gaps=gaps)
 
     def _end(
         self,

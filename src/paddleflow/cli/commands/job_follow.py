@@ -254,8 +254,8 @@ def last_lines(read_end: Callable[[int], tuple[bytes, int]], count: int) -> tupl
     while True:
         content, end = read_end(window)
         lines = content.splitlines(keepends=True)
-        # One line more than wanted, or the first may be cut; less than asked for is the whole log.
-        if len(lines) > count or len(content) < window:
+        # One line more than wanted, or the first may be cut. Of a log with a gap less may come than was asked for.
+        if len(lines) > count or window >= end:
             return b"".join(lines[len(lines) - count :] if count < len(lines) else lines).decode(errors="replace"), end
         window *= 8
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.responses import Response, StreamingResponse
 
@@ -15,6 +16,7 @@ from paddleflow.api.platform import EventListAnswer, event_answer
 from paddleflow.domain.errors import PaddleFlowError
 from paddleflow.domain.events import Event, EventKind
 from paddleflow.domain.ids import JobId, TaskId
+from paddleflow.engine.logs import CUT_OFF, gap_notice, joined, requested_start
 from paddleflow.ports.runtime import LogChunk
 from paddleflow.server.call import Call, reply, uri_problem
 from paddleflow.server.routing import Access, Param, Routes
@@ -85,12 +87,17 @@ def event_routes(streams: Streams, workers: Workers) -> Routes:
         ),
     )
     async def follow_log(call: Call) -> Response:
-        """The bytes a task has printed. ``X-Log-Size`` tells how many there were when the answer began."""
+        """The bytes a task has printed. ``X-Log-Size`` tells how many there were when the answer began, and
+        ``X-Log-Gaps`` where a line stands for bytes that were not kept: ``from-to:length of the line``."""
         start, follow = call.integer("start", 0), call.flag("follow", False)
         # Read once before answering, so that what is wrong is an error and not a broken stream.
         first = await workers.run(_read_log, call, start)
-        body = _log_stream(call, streams, workers, first) if follow else _log_once(call, workers, first)
+        start = requested_start(start, first.size)
+        body = _log_stream(call, streams, workers, first, start) if follow else _log_once(call, workers, first, start)
+        gaps = [(max(begin, start), end) for begin, end in first.gaps if end > start]
         headers = {**_STREAM_HEADERS, "X-Log-Size": str(first.size)}
+        if gaps:
+            headers["X-Log-Gaps"] = ",".join(f"{begin}-{end}:{len(gap_notice(begin, end))}" for begin, end in gaps)
         return StreamingResponse(body, media_type="text/plain", headers=headers)
 
     return routes
@@ -179,29 +186,32 @@ def _read_log(call: Call, start: int) -> LogChunk:
     return call.services.logs.read(call.actor, job_id, TaskId(task) if task else None, start, _LOG_CHUNK)
 
 
-async def _log_once(call: Call, workers: Workers, first: LogChunk) -> AsyncIterator[bytes]:
+async def _log_once(call: Call, workers: Workers, first: LogChunk, start: int) -> AsyncIterator[bytes]:
     """What the log holds now; what is added meanwhile is not waited for."""
-    chunk, end = first, first.size
-    while chunk.content:
-        yield chunk.content
-        position = chunk.start + len(chunk.content)
-        if position >= end:
-            return
-        try:
-            chunk = await workers.run(_read_log, call, position)
-        except PaddleFlowError:
-            return  # the job was deleted while its log was read: there is no more of it
+    parts = joined(first, start, partial(_read_log, call))
+    try:
+        while (part := await workers.run(next, parts, None)) is not None:
+            yield part
+    except PaddleFlowError:
+        return  # the job was deleted while its log was read: there is no more of it
 
 
-async def _log_stream(call: Call, streams: Streams, workers: Workers, first: LogChunk) -> AsyncIterator[bytes]:
+async def _log_stream(
+    call: Call, streams: Streams, workers: Workers, first: LogChunk, start: int
+) -> AsyncIterator[bytes]:
     with streams.following() as wake:
-        chunk, ended = first, False
-        position = first.start
+        chunk, position, ended = first, start, False
         while not streams.closed:
-            if chunk.content:
+            if chunk.content or chunk.start > position:
+                if chunk.start > position:
+                    # A gap that opens while a slow reader is followed is not in X-Log-Gaps: if the connection breaks
+                    # after that, the client goes on too early and shows some lines twice.
+                    yield gap_notice(position, chunk.start)
                 yield chunk.content
                 position = chunk.start + len(chunk.content)
             elif ended:
+                if chunk.is_cut_off:
+                    yield CUT_OFF
                 return
             else:
                 await _pause(wake)
