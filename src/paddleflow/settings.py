@@ -59,7 +59,8 @@ class LocalSettings:
     """What becomes of a job or step that names an image, which a process of this machine cannot use: refuse, or ignore
     (it runs without, and its message says so)."""
     log_cap_mib: float = 64.0
-    """Mebibytes kept of one task's log: the first half, and at least a quarter from the end. The log says what is left out."""
+    """Mebibytes kept of one task's log: half from its beginning, at least a quarter from its end. A line between them
+    says how much is left out."""
     stop_grace_s: float = 10.0
     """Seconds between TERM and KILL."""
     sample_every_s: float = 10.0

@@ -187,6 +187,9 @@ def test_job_submit_takes_the_words_as_they_are(
         "env": {"A": "1=2", "MY_SECRET": "s3"},
         "labels": {"k": "v"},
     }
+    assert paddleflow("job", "submit", "--fs", "data/x:/in:ro", "--fs", "more", "--", "ls")[0] == 0
+    assert server.asked[-1].body["fs"] == {"name": "data", "subPath": "x", "mountPath": "/in", "readOnly": True}
+    assert server.asked[-1].body["extraFS"] == [{"name": "more"}]
     code, _, err = paddleflow("job", "submit", "-e", "NOT_SET_ANYWHERE", "--", "true")
     assert code == 2
     assert "NOT_SET_ANYWHERE" in err

@@ -291,6 +291,18 @@ def test_create_job_sends_every_field(server: RecordedServer, client: Client) ->
                 "labels": {"k": "v"},
             },
         ),
+        (
+            {"fs": "data"},
+            {"command": "echo 'a b'", "fs": {"name": "data"}},
+        ),
+        (
+            {"fs": ["data/a/b/:/in:ro", "more:/out", "third/x"]},
+            {
+                "command": "echo 'a b'",
+                "fs": {"name": "data", "subPath": "a/b", "mountPath": "/in", "readOnly": True},
+                "extraFS": [{"name": "more", "mountPath": "/out"}, {"name": "third", "subPath": "x"}],
+            },
+        ),
     ],
 )
 def test_submit_job_builds_the_body(
@@ -321,6 +333,20 @@ def test_a_job_of_this_machine_takes_its_callers_surroundings_along(
 def test_submit_job_refuses_contradictions(client: Client, options: dict[str, object]) -> None:
     with pytest.raises(InvalidError):
         client.submit_job("true", **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("fs", ["", "data:in", "data:/in:rw", "da ta", "data:/in:ro:ro", "/data", "data:"])
+def test_a_filesystem_that_cannot_be_read_is_refused(client: Client, fs: str) -> None:
+    with pytest.raises(InvalidError, match="NAME"):
+        client.submit_job("true", fs=fs)
+
+
+def test_every_member_gets_the_filesystems(server: RecordedServer, client: Client) -> None:
+    server.on("POST", "/job/distributed", ok({"id": "job-1"}))
+    client.submit_distributed_job("go", framework="mpi", fs=["data:/in", "more"])
+    for member in server.asked[-1].body["members"]:
+        assert member["fs"] == {"name": "data", "mountPath": "/in"}
+        assert member["extraFS"] == [{"name": "more"}]
 
 
 def test_submit_distributed_job_builds_the_body(server: RecordedServer, client: Client) -> None:

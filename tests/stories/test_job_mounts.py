@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from paddleflow.domain.commands import CreateFilesystem, CreateLink, DeleteFilesystem, SubmitJob
-from paddleflow.domain.errors import InUse, Unauthenticated
+from paddleflow.domain.errors import InUse, Invalid, Unauthenticated
 from paddleflow.domain.ids import FilesystemId, JobId
 from paddleflow.domain.jobs import FsRef, JobSpec, JobStatus
 from paddleflow.domain.users import Actor
@@ -55,6 +55,20 @@ def test_a_directory_of_the_host_needs_no_mount(platform: InMemoryPlatform, alic
     job = submit(platform, alice, "disk")
     assert sources(platform, job) == ["/srv/disk"]
     assert not platform.node_mounts.leaves
+
+
+def test_two_filesystems_at_one_path_are_refused(platform: InMemoryPlatform, alice: Actor) -> None:
+    data = FsRef(name="data", mount_path="/in")
+
+    def submitted(*others: FsRef) -> JobId:
+        member = replace(a_member(resources("1", "1Gi")), fs=data, extra_fs=others)
+        return platform.submit_spec(SubmitJob(spec=JobSpec(members=(member,))), alice)
+
+    for other, name in ((FsRef(name="disk", mount_path="/in/"), "disk"), (replace(data, sub_path="x"), "data/x")):
+        message = rf"extraFS.mountPath.*both \[data\] and \[{name}\] would be mounted at \[/in\]"
+        with pytest.raises(Invalid, match=message):
+            submitted(other)
+    assert submitted(data)
 
 
 def test_a_directory_with_a_link_needs_one(platform: InMemoryPlatform, alice: Actor) -> None:

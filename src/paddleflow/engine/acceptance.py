@@ -148,7 +148,7 @@ def _resolved(desk: Desk, member: Member) -> Member:
         raise invalid_field("port", f"{member.port} is not 0 or between 1 and 65534")
     flavour = _flavour(desk, member.flavour)
     limit = _limit(desk, member, flavour)
-    return replace(
+    resolved = replace(
         member,
         flavour=flavour,
         limit=limit,
@@ -156,6 +156,8 @@ def _resolved(desk: Desk, member: Member) -> Member:
         fs=None if member.fs is None else _mount(desk, "fs", member.fs),
         extra_fs=tuple(_mount(desk, "extraFS", fs) for fs in member.extra_fs),
     )
+    _check_distinct_targets(resolved.mounts)
+    return resolved
 
 
 def _flavour(desk: Desk, asked: FlavourRef) -> FlavourRef:
@@ -202,6 +204,23 @@ def _mount(desk: Desk, field: str, asked: FsRef) -> FsRef:
         mount_path=check_mount_path(f"{field}.mountPath", target, code=CREATE_FAILED),
         sub_path=check_sub_path(f"{field}.subPath", asked.sub_path, code=CREATE_FAILED),
     )
+
+
+def _check_distinct_targets(mounts: tuple[FsRef, ...]) -> None:
+    """Refuse a mount that would hide another one."""
+    mounted: dict[str, FsRef] = {}
+    for fs in mounts:
+        first = mounted.setdefault(fs.mount_path, fs)
+        if first != fs:
+            raise invalid_field(
+                "extraFS.mountPath",
+                f"both [{_place(first)}] and [{_place(fs)}] would be mounted at [{fs.mount_path}], "
+                "give each a mountPath of its own",
+            )
+
+
+def _place(fs: FsRef) -> str:
+    return f"{fs.name}/{fs.sub_path}" if fs.sub_path else fs.name
 
 
 def _priority(text: str) -> Priority:

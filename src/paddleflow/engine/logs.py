@@ -30,7 +30,8 @@ CUT_OFF = b"\n[paddleflow: what was written after this is lost, the disk was ful
 
 def gap_notice(start: int, end: int) -> bytes:
     """The line that stands in a log in place of bytes that were not kept."""
-    return f"\n[paddleflow: {end - start} bytes are left out here, the log is over its cap or the disk was full]\n".encode()
+    lost = end - start
+    return f"\n[paddleflow: {lost} bytes are left out here, the log is over its cap or the disk was full]\n".encode()
 
 
 def requested_start(start: int, size: int) -> int:
@@ -39,7 +40,7 @@ def requested_start(start: int, size: int) -> int:
 
 
 def joined(first: LogChunk, start: int, read_on: Callable[[int], LogChunk]) -> Iterator[bytes]:
-    """The log from ``start`` to where it ended when ``first`` was read, with a notice where a part of it was not kept."""
+    """The log from ``start`` to its end at the time of ``first``, with a notice where a part of it was not kept."""
     chunk, position = first, requested_start(start, first.size)
     while True:
         if chunk.start > position:

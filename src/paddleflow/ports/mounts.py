@@ -49,5 +49,6 @@ class NodeMounts(Protocol):
         ...
 
     def close(self) -> None:
-        """Forget them. They stay mounted: jobs go on without the platform, and the next one finds both."""
+        """Unmount those that no job needs, and forget the others: they stay mounted, because jobs go on without the
+        platform, and the next one finds both."""
         ...

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paddleflow.sdk.errors import InvalidError
+from paddleflow.sdk.job_filesystems import filesystem_fields
 from paddleflow.sdk.session import Session, present, require, segment
 from paddleflow.sdk.surroundings import surroundings
 from paddleflow.sdk.words import JOB_ENDED
@@ -147,6 +148,7 @@ class JobCalls(Session):
         priority: str | None = None,
         env: Mapping[str, str] | None = None,
         image: str | None = None,
+        fs: str | Sequence[str] = (),
         labels: Mapping[str, str] | None = None,
         work_dir: str | None = None,
         retries: int | None = None,
@@ -158,6 +160,9 @@ class JobCalls(Session):
         On a server of this machine it runs as if started here: in this directory unless ``work_dir`` is given, with
         this process's PATH, HOME and virtual environment unless ``env`` says otherwise. The same ``idempotency_key``
         given again answers the first job's id and starts nothing.
+
+        ``fs`` mounts filesystems, each ``NAME[/DIRECTORY][:/PATH][:ro]``: ``data:/data`` at a path of your choice,
+        ``data/images:/data:ro`` one directory of it, for reading only.
         """
         body = present(
             command=_line(command),
@@ -167,6 +172,7 @@ class JobCalls(Session):
             env=_environment(env, work_dir),
             hostEnv=surroundings(self.address, os.environ),
             image=image,
+            **filesystem_fields(fs),
             labels=labels or None,
             runPolicy=present(retries=retries, deadlineSeconds=deadline_s) or None,
         )
@@ -188,6 +194,7 @@ class JobCalls(Session):
         priority: str | None = None,
         env: Mapping[str, str] | None = None,
         image: str | None = None,
+        fs: str | Sequence[str] = (),
         labels: Mapping[str, str] | None = None,
         work_dir: str | None = None,
         retries: int | None = None,
@@ -202,7 +209,12 @@ class JobCalls(Session):
         least, most = (workers, workers) if isinstance(workers, int) else workers
         if not 1 <= least <= most:
             raise InvalidError("InvalidWorkers", f"workers {workers} should be a number or (fewest, most), from 1 up")
-        member = present(flavour=_flavour(flavour, cpu, memory, gpus), env=_environment(env, work_dir), image=image)
+        member = present(
+            flavour=_flavour(flavour, cpu, memory, gpus),
+            env=_environment(env, work_dir),
+            image=image,
+            **filesystem_fields(fs),
+        )
         role = _FOLLOWERS.get(framework, "worker")
         body = present(
             framework=require(framework, "InvalidFramework", "framework"),

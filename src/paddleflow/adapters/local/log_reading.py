@@ -1,4 +1,4 @@
-"""Reads the log of a task from its segments, which ``logs.py`` explains, while the supervisor writes and deletes them."""
+"""The log of a task, read from its segments while the supervisor writes and deletes them. ``logs.py`` explains them."""
 
 from __future__ import annotations
 

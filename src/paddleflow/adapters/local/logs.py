@@ -1,8 +1,8 @@
 """The log of a task: written under a cap by its supervisor. Host side: light.
 
 A log is a row of segments: ``log`` takes the first half of the cap, ``log.<offset>`` what follows. When the cap is
-reached the oldest segment but the first is deleted, so that the first and the last part of a log are kept. Offsets count
-what the task has written, not what is kept: they mean the same before and after a deletion.
+reached the oldest segment but the first is deleted, so that the first and the last part of a log are kept. Offsets
+count what the task has written, not what is kept: they mean the same before and after a deletion.
 
 A segment is *sealed* when output after it was lost because the disk was full: its file loses the write permission.
 That bit is stored in the inode, so it can be set on a full disk, where no marker file could be created.

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from paddleflow.cli.commands.job_follow import watch_to_the_end
-from paddleflow.cli.complete import flavour_names, queue_names
+from paddleflow.cli.complete import filesystem_names, flavour_names, queue_names
 from paddleflow.cli.invocation import Invocation
 from paddleflow.cli.values import environment_of, pairs_of
 
@@ -44,6 +44,13 @@ _OPTIONS = (
     click.option("-p", "--priority", help="LOW, NORMAL or HIGH."),
     click.option("--image", help="The container image; jobs on the host need none."),
     click.option(
+        "--fs",
+        multiple=True,
+        metavar="NAME[/DIR][:/PATH][:ro]",
+        shell_complete=filesystem_names,
+        help="Mount a filesystem, or a directory of it, at PATH; repeat.",
+    ),
+    click.option(
         "-e", "--env", multiple=True, metavar="NAME[=VALUE]", help="A variable, or one of this shell's; repeat."
     ),
     click.option("-l", "--label", "labels", multiple=True, metavar="K=V", help="A label; may be repeated."),
@@ -71,6 +78,7 @@ def submit(ctx: click.Context, /, *, watch: bool, command: tuple[str, ...], **op
     \b
     paddleflow job submit -c 2 -m 4Gi -- python train.py --lr 0.1
     paddleflow job submit --watch -- bash -c 'make data && make train'
+    paddleflow job submit --fs data/images:/data:ro -- python train.py /data
     """
     invocation: Invocation = ctx.obj
     _, ident = invocation.client.submit_job(list(command), **_submission(**options))
