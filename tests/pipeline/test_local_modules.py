@@ -6,13 +6,15 @@ import base64
 import hashlib
 import importlib.util
 import json
+import os
+import pkgutil
 import py_compile
 import shlex
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
-from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.machinery import EXTENSION_SUFFIXES, FileFinder
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +130,18 @@ FORMS: dict[str, tuple[dict[str, str], list[str], int]] = {
         },
         ["pkg", "pkg.two"],
         2,
+    ),
+    "a fallback that would have given the same": (
+        {
+            "main.py": answers(
+                "return seven()",
+                "import other\ntry:\n    from helper import seven\nexcept ImportError:\n    from other import seven\n",
+            ),
+            "helper.py": "def seven(): return 7\n",
+            "other.py": "from helper import seven\n",
+        },
+        ["helper"],
+        7,
     ),
     "a fallback inside a module": (
         {
@@ -286,6 +300,18 @@ def test_the_command_follows_the_files(project: Project) -> None:
         project.node()
 
 
+def test_a_file_that_was_just_written_is_found(project: Project) -> None:
+    project.write({"main.py": answers("import late")})
+    before = project.folder.stat()
+    finder = pkgutil.get_importer(str(project.folder))
+    assert finder is not None
+    assert finder.find_spec("late") is None
+    project.write({"late.py": ""})
+    # Python looks into a directory again when its time has changed, which clocks of files may be too coarse for.
+    os.utime(project.folder, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert project.names() == ["late"]
+
+
 def test_many_calls_search_once(project: Project) -> None:
     project.write({"main.py": answers("return helper.VALUE", "import helper"), "helper.py": "VALUE = 1\n"})
     before = local_modules._bundle.cache_info().misses
@@ -324,6 +350,7 @@ def test_a_notebook_finds_modules_in_its_directory(
     project: Project, empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.write({"helper.py": "VALUE = 3\n", "cell.py": answers("import helper\nreturn helper.VALUE")})
+    monkeypatch.setitem(sys.path_importer_cache, "", FileFinder(str(empty)))  # what once was the current directory
     monkeypatch.chdir(project.folder)
     monkeypatch.setattr(sys, "path", ["", *(entry for entry in sys.path if entry != str(project.folder))])
     # A cell is a text with a name that is no file's, in a module without a file.
@@ -385,11 +412,11 @@ def test_what_the_job_has_on_its_path_stays(project: Project, empty: Path) -> No
 
 
 def test_packages_installed_into_a_directory_do_not_travel(project: Project) -> None:
-    record = "it.py,sha256=x,9\nbig/__init__.py,,\nbig/fast.abi3.so,,\n"
+    record = "it.py,sha256=x,9\nbig/__init__.py,,\nfast.abi3.so,,\n"
     project.write(
-        {"it.py": "", "big/__init__.py": "", "big/fast.abi3.so": "", "own.py": "", "it-1.dist-info/RECORD": record}
+        {"it.py": "", "big/__init__.py": "", "fast.abi3.so": "", "own.py": "", "it-1.dist-info/RECORD": record}
     )
-    project.write({"main.py": answers("import it, own, big.fast")})
+    project.write({"main.py": answers("import it, own, big, fast")})
     assert project.names() == ["own"]
 
 
@@ -400,14 +427,14 @@ def test_site_packages_do_not_travel(project: Project, monkeypatch: pytest.Monke
     project.write(
         {
             f"{name}/it.py": "",
-            f"{name}/store/__init__.py": "",
-            "main.py": answers("import it, store.x, shared.a, shared.b, edited"),
+            "main.py": answers("import it, store, shared.a, shared.b, edited"),
         }
     )
     project.write({f"{name}/shared/a.py": "VALUE = 1\n", "shared/b.py": "VALUE = 2\n"})
     Project(source).write({"edited/__init__.py": "", "linked.py": ""})
     (site / "edited").symlink_to(source / "edited")  # an editable install by a link
-    (site / "store" / "x.py").symlink_to(source / "linked.py")  # an installer that keeps its files elsewhere
+    (site / "store").mkdir()
+    (site / "store" / "__init__.py").symlink_to(source / "linked.py")  # an installer that keeps its files elsewhere
     monkeypatch.syspath_prepend(str(site))
     assert project.names() == ["edited", "shared.b"]
 

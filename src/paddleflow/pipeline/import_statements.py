@@ -69,8 +69,7 @@ def _imports_at(node: ast.AST, package: str) -> Iterator[Import]:
     elif isinstance(node, ast.Call) and node.args and _is_import_call(node.func):
         argument = node.args[0]
         if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-            name = argument.value.lstrip(".")
-            yield Import(absolute_name(name, len(argument.value) - len(name), package))
+            yield Import(absolute_name(argument.value, 0, package))
 
 
 def _is_import_call(function: ast.expr) -> bool:
