@@ -240,11 +240,6 @@ FORMS: dict[str, tuple[dict[str, str], list[str], int]] = {
         ["helper"],
         1,
     ),
-    "a name that a module of the standard library has": (
-        {"main.py": answers("import colorsys\nreturn colorsys.VALUE"), "colorsys.py": "VALUE = 9\n"},
-        ["colorsys"],
-        9,
-    ),
 }
 
 
@@ -269,6 +264,14 @@ def test_nothing_is_imported_to_find_it(project: Project) -> None:
     project.write({"pkg/sub/a.py": loud})
     assert project.names() == ["pkg", "pkg.sub", "pkg.sub.a"]
     assert "pkg" not in sys.modules
+
+
+def test_the_name_of_a_module_of_the_standard_library(
+    project: Project, empty: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    project.write({"main.py": answers("import colorsys\nreturn colorsys.VALUE"), "colorsys.py": "VALUE = 9\n"})
+    assert result(project.node(), empty) == 9
 
 
 def test_an_older_copy_where_the_step_runs_is_not_used(project: Project, empty: Path) -> None:

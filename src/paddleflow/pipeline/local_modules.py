@@ -18,7 +18,7 @@ import os
 import pkgutil
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.machinery import SOURCE_SUFFIXES, ModuleSpec, PathFinder
 from pathlib import Path
@@ -226,7 +226,7 @@ def _find_spec(name: str, search: tuple[str, ...] | None) -> ModuleSpec | None:
 
 def _find_on_path(name: str, search: tuple[str, ...] | None) -> ModuleSpec | None:
     portions: list[str] = []
-    for entry in _entries(sys.path if search is None else search):
+    for entry in sys.path if search is None else search:
         finder = pkgutil.get_importer(entry)
         spec = None if finder is None else finder.find_spec(name)
         if spec is not None and spec.loader is not None:
@@ -238,10 +238,6 @@ def _find_on_path(name: str, search: tuple[str, ...] | None) -> ModuleSpec | Non
     namespace = ModuleSpec(name, None, is_package=True)
     namespace.submodule_search_locations = portions
     return namespace
-
-
-def _entries(search: Sequence[str]) -> Iterator[str]:
-    return (entry or str(Path.cwd()) for entry in search if isinstance(entry, str))
 
 
 def _search_locations(name: str, spec: ModuleSpec) -> tuple[str, ...]:
