@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import logging
 import math
 import os
@@ -31,6 +30,7 @@ from paddleflow.pipeline import (
 )
 from paddleflow.pipeline import Output as Made
 from tests.pipeline.documents import compiled, nodes
+from tests.pipeline.shell import result, run
 
 FACTOR = 3
 WEIGHTS = {"a": [1, 2.5], "b": (None, True)}
@@ -124,33 +124,6 @@ def quiet(n: int = 1) -> None:
 @step
 def forgets(data: Output) -> None:
     pass
-
-
-def run(node: dict[str, Any], place: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
-    """What the platform does for a step: parameters into the environment, paths for its artifacts, and a shell."""
-    values = {
-        name: str(value["default"] if isinstance(value, dict) else value)
-        for name, value in node.get("parameters", {}).items()
-    }
-    values["PF_LOOP_ARGUMENT"] = inputs.pop("PF_LOOP_ARGUMENT", "")
-    environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    for name, value in node.get("env", {}).items():
-        own = value.strip("{}")
-        environment[name] = values[own] if value.startswith("{{") else value
-    artifacts = node.get("artifacts", {})
-    environment |= {f"PF_INPUT_ARTIFACT_{name.upper()}": inputs[name] for name in artifacts.get("input", {})}
-    environment |= {
-        f"PF_OUTPUT_ARTIFACT_{name.upper()}": str(place / "out" / name) for name in artifacts.get("output", [])
-    }
-    return subprocess.run(
-        ["sh", "-c", node["command"]], env=environment, cwd=place, capture_output=True, text=True, check=False
-    )
-
-
-def result(node: dict[str, Any], place: Path, **inputs: str) -> Any:
-    done = run(node, place, **inputs)
-    assert done.returncode == 0, done.stderr
-    return json.loads((place / "out" / "result").read_text())
 
 
 def test_the_five_minute_path(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@
 
 ``Input`` and ``Output`` are artifacts, in the job the pathlib.Path of a file or directory; all other arguments are
 parameters; what is returned is the artifact ``result``, as JSON. A function may use what its module imports and
-defines: that travels along.
+defines: that travels along, and so do modules of your own. Only packages have to be installed where the step runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The text of a function, and of what it uses of its module, so that it can run where neither exists.
 
-What the module imports is imported again, plain constants are written down, its own functions and classes travel along.
-Nothing is pickled: what has no such text is refused, by name, when the pipeline is built.
+What the module imports is imported again (``local_modules`` finds what of that has to travel beside this text), plain
+constants are written down, its own functions and classes travel along. Nothing is pickled: what has no such text is
+refused, by name, when the pipeline is built.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ import inspect
 import linecache
 import logging
 import symtable
-from collections.abc import Callable, Iterator, Mapping
-from importlib.util import resolve_name
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType, ModuleType
 
 from paddleflow.pipeline.failures import dsl_error
+from paddleflow.pipeline.import_statements import absolute_name, has_relative_imports
 
 _SCALARS = (str, bytes, int, float, complex, bool, type(None))
 
@@ -74,7 +77,13 @@ class _Shipment:
         self._definitions[self._function.__name__] = ""  # a function that calls itself needs no second copy
         self._collect(own)
         del self._definitions[self._function.__name__]
-        parts = [*sorted(self._imports.values()), *self._constants.values(), *self._definitions.values(), own]
+        bodies = [*self._definitions.values(), own]
+        package = self._globals.get("__package__")
+        if package and any(map(has_relative_imports, bodies)):
+            # What relative imports start from.
+            home = f"__spec__ = __import__('importlib.machinery').machinery.ModuleSpec('{package}.step', None)"
+            bodies.insert(0, home)
+        parts = [*sorted(self._imports.values()), *self._constants.values(), *bodies]
         return "\n".join(part.rstrip("\n") for part in parts) + "\n"
 
     def _collect(self, source: str) -> None:
@@ -89,8 +98,9 @@ class _Shipment:
     def _add(self, name: str, original: object) -> None:
         value = self._stands_for(original)
         inner = inspect.unwrap(value) if callable(value) else value
-        if value is original and name in self._import_lines:
-            self._imports[name] = self._import_lines[name]
+        import_line = self._import_line(name, value)
+        if value is original and import_line:
+            self._imports[name] = import_line
         elif value is Path:
             self._imports[name] = f"from pathlib import Path as {name}"
         elif isinstance(value, ModuleType):
@@ -108,6 +118,14 @@ class _Shipment:
                 f"{self._title} uses [{name}], a {type(value).__name__} of its module that cannot be sent to the job: "
                 "make it inside the function, or pass it as an argument"
             )
+
+    def _import_line(self, name: str, value: object) -> str:
+        """How the module imports it: the one statement, or that which gave the value, ``try`` has others for one."""
+        lines = self._import_lines.get(name, ())
+        meant = lines if len(lines) == 1 else [line for line in lines if line.gives(value)]
+        # Of a package, import a.b and import a.c give different parts.
+        parts = meant if all(line.is_plain for line in meant) else meant[:1]
+        return "\n".join(sorted({line.text for line in parts}))
 
     def _define(self, name: str, value: FunctionType | type, *, bare: bool) -> None:
         if value.__name__ != name or "<locals>" in value.__qualname__:
@@ -155,8 +173,24 @@ def _bare(source: str) -> str:
     return "".join([*opening, *lines[node.lineno - 1 : node.end_lineno]])
 
 
+@dataclass(frozen=True, slots=True)
+class _ImportLine:
+    text: str
+    module: str
+    attribute: str = ""
+    """What it takes of the module; empty: the module itself."""
+    is_plain: bool = False
+    """``import a.b``, which gives the name ``a``."""
+
+    def gives(self, value: object) -> bool:
+        if self.module not in sys.modules:
+            return False
+        found = sys.modules.get(self.module.partition(".")[0] if self.is_plain else self.module)
+        return (getattr(found, self.attribute, None) if self.attribute else found) is value
+
+
 @functools.lru_cache
-def _import_lines(function: FunctionType) -> Mapping[str, str]:
+def _import_lines(function: FunctionType) -> Mapping[str, Sequence[_ImportLine]]:
     """The import statements of its module, each name by itself: as they were written, they can be written again."""
     lines = linecache.getlines(function.__code__.co_filename, function.__globals__)
     try:
@@ -165,16 +199,23 @@ def _import_lines(function: FunctionType) -> Mapping[str, str]:
         # A cell of a notebook need not be Python alone; what its names are is then seen from their values.
         return {}
     package = str(function.__globals__.get("__package__") or "")
-    found: dict[str, str] = {}
-    for node in _own_nodes(module):
-        if isinstance(node, ast.Import):
-            for each in node.names:
+    found: dict[str, list[_ImportLine]] = {}
+    for node in sorted(_import_nodes(module), key=lambda node: node.lineno):
+        for each in node.names:
+            if isinstance(node, ast.Import):
                 name = each.asname or each.name.partition(".")[0]
-                found[name] = f"import {each.name}" + (f" as {each.asname}" if each.asname else "")
-        elif isinstance(node, ast.ImportFrom):
-            home = resolve_name("." * node.level + (node.module or ""), package)
-            found |= {each.asname or each.name: f"from {home} import {_renamed(each)}" for each in node.names}
+                line = _ImportLine(f"import {_renamed(each)}", each.name, is_plain=each.asname is None)
+            else:
+                name = each.asname or each.name
+                home = absolute_name(node.module or "", node.level, package)
+                line = _ImportLine(f"from {home} import {_renamed(each)}", home, each.name)
+            if line.module:
+                found.setdefault(name, []).append(line)
     return found
+
+
+def _import_nodes(module: ast.Module) -> Iterator[ast.Import | ast.ImportFrom]:
+    return (node for node in _own_nodes(module) if isinstance(node, ast.Import | ast.ImportFrom))
 
 
 def _renamed(imported: ast.alias) -> str:

@@ -18,7 +18,7 @@
 
 Inside the job an ``Input`` or ``Output`` is the ``pathlib.Path`` of an artifact, everything else is a parameter, and
 what is returned is the artifact ``result``, as JSON. The compiled step is an ordinary one: its command carries the
-source of the function, its arguments come by parameters and environment variables.
+source of the function and of the local modules it imports, its arguments come by parameters and environment variables.
 """
 
 from __future__ import annotations
@@ -31,14 +31,17 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, overload
 
-from paddleflow.pipeline import function_runner, names
+from paddleflow.pipeline import function_modules, function_runner, names
 from paddleflow.pipeline.components import ContainerStep, open_dag
 from paddleflow.pipeline.failures import dsl_error
 from paddleflow.pipeline.function_arguments import ENV_PREFIX, Argument, Input, Kind, Output, read_arguments
 from paddleflow.pipeline.function_source import check_function, function_text, returns_value
+from paddleflow.pipeline.local_modules import ModuleBundle, bundle_for
 from paddleflow.pipeline.values import Artifact, LoopItem, Parameter
+from paddleflow.sdk.errors import InvalidError
 
 RESULT = "result"
 _BOOT = "import base64,sys;exec(base64.b64decode(sys.argv[1]))"
@@ -209,15 +212,19 @@ class StepFunction:
 
     def _command(self, python: str, specs: list[dict[str, object]]) -> str:
         source = function_text(self.function, self._title, _inside_a_job)
+        bundle = bundle_for(self.function, source, self._title)
         result = RESULT if self._has_result else ""
-        program = f"{_runner()}\n\nrun({self.__name__!r}, {source!r}, {specs!r}, {result!r})\n"
+        # A step without local modules has the command that it had before there were any: its results are still known.
+        install = [f"{_text_of(function_modules)}\n\ninstall(sys.argv.pop())"] if bundle.modules else []
+        run = f"run({self.__name__!r}, {source!r}, {specs!r}, {result!r})\n"
+        program = "\n\n".join([_text_of(function_runner), *install, run])
         # Encoded, so that neither the shell nor the template language finds anything in it to read.
-        command = shlex.join([python, "-c", _BOOT, base64.b64encode(program.encode()).decode()])
+        words = [python, "-c", _BOOT, base64.b64encode(program.encode()).decode()]
+        command = shlex.join([*words, bundle.plain] if bundle.modules else words)
+        if bundle.modules and len(command) > _COMMAND_LIMIT:
+            command = shlex.join([*words, bundle.compressed])
         if len(command) > _COMMAND_LIMIT:
-            raise dsl_error(
-                f"{self._title} and what it uses of its module make a command of {len(command)} characters, the limit "
-                f"is {_COMMAND_LIMIT}: put the larger part into a module that is installed where the step runs"
-            )
+            raise _too_large(self._title, len(command), bundle)
         return command
 
     def _free_name(self) -> str:
@@ -251,8 +258,21 @@ def _inside_a_job(value: object) -> object:
 
 
 @functools.cache
-def _runner() -> str:
-    return inspect.getsource(function_runner)
+def _text_of(module: ModuleType) -> str:
+    return inspect.getsource(module)
+
+
+def _too_large(title: str, size: int, bundle: ModuleBundle) -> InvalidError:
+    if not bundle.modules:
+        return dsl_error(
+            f"{title} and what it uses of its module make a command of {size} characters, the limit is "
+            f"{_COMMAND_LIMIT}: put the larger part into a module that is installed where the step runs"
+        )
+    return dsl_error(
+        f"{title} and the local modules it imports ({len(bundle.modules)}) make a command of {size} characters, "
+        f"compressed, the limit is {_COMMAND_LIMIT}. The largest are {bundle.largest()}. Import less, or install them "
+        "as a package (not editable), here and where the step runs"
+    )
 
 
 @overload
