@@ -113,7 +113,7 @@ def test_of_thousands_of_steps_those_that_failed_or_took_longest_are_shown() -> 
 TEXTS = st.text(max_size=200)
 
 
-@given(TEXTS, TEXTS, TEXTS, st.integers(min_value=48, max_value=200))
+@given(TEXTS, TEXTS, TEXTS, st.integers(min_value=50, max_value=200))
 def test_no_line_is_longer_than_the_terminal(name: str, message: str, value: str, width: int) -> None:
     runtime = {"a": [step_json("a", "failed", jobMessage=message)]}
     run = run_json("failed", name=name, runMsg=message, parameters={"p": value}, runtime=runtime)

@@ -88,9 +88,9 @@ def test_run_list(server: RecordedServer, screen: Screen) -> None:
 
 def test_schedule_list(server: RecordedServer, screen: Screen) -> None:
     server.on("GET", "/schedule", ok({"scheduleList": [SCHEDULE], "nextMarker": ""}))
-    lines = screen(120, "schedule", "list")
-    assert len(lines) == 3
-    assert "0 3 * * *" in lines[2]
+    lines = screen(64, "schedule", "list")
+    assert " ".join(lines[2].split()) == "schedule-000001 nightly running 0 3 * * * 2024-01-02"
+    assert lines[3].startswith("no room for: message, pipeline id, version, user;")
     server.on("GET", "/schedule", ok({"scheduleList": [], "nextMarker": ""}))
     assert screen(120, "schedule", "list") == ["no schedule found "]
 

@@ -30,7 +30,7 @@ _GAP = "  "
 _CUT = "…"
 _LEAST = 6
 """A column of text is not shortened below this."""
-_WHOLE_HEADER = re.compile(r"(.* )?(id|status|made by)")
+_WHOLE_HEADER = re.compile(r"(.* )?(id|status|made by|crontab)")
 _PATH = re.compile(r"(.* )?path")
 """The end of a path says more than its beginning."""
 _WHOLE_VALUE = re.compile(r"(since )?[<+-]?\d[\d.:TZhms+ -]{0,30}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from paddleflow.cli.commands.run_tables import RUN_HEADERS, run_row, show_runs
 from paddleflow.cli.complete import pipeline_ids, schedule_ids
+from paddleflow.cli.durations import spelt_time
 from paddleflow.cli.invocation import Invocation
 from paddleflow.cli.output import Table, show_one, show_page, terminal_width
 from paddleflow.cli.output import show as show_table
@@ -212,18 +214,19 @@ def _row(one: ScheduleInfo) -> list[object]:
 
 
 def _for_terminal(found: list[ScheduleInfo]) -> Table:
-    headers = ["schedule id", "name", "status", "crontab", "next run time", "pipeline id", "version", "user", "message"]
+    now = datetime.now()  # noqa: DTZ005 - as the server's times
+    headers = ["schedule id", "name", "status", "crontab", "next run", "message", "pipeline id", "version", "user"]
     rows = [
         [
             one.schedule_id,
             one.name,
             one.status,
             one.crontab,
-            one.next_run_time,
+            spelt_time(one.next_run_time, now),
+            one.message,
             one.pipeline_id,
             one.pipeline_version_id,
             one.username,
-            one.message,
         ]
         for one in found
     ]
