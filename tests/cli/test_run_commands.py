@@ -126,7 +126,7 @@ OPTIONS = {
     "run create": "-f --fsname -n --name -d --desc -u --username -p --param -yp --runyamlpath -yr --runyamlraw "
     "-pplid --pipelineid -pplver --pipelineversionid --disabled -de --dockerenv -w --wait --watch --dry-run",
     "run list": "-f --fsname -u --username -r --runid -n --name -s --status -m --maxsize -mk --marker",
-    "run show": "run_id",
+    "run show": "run_id --detail --yaml",
     "run retry": "run_id",
     "run stop": "run_id -f --force",
     "run delete": "run_id -not-cc --notcheckcache",
@@ -237,7 +237,7 @@ def test_run_list(server: RecordedServer, paddleflow: Paddleflow) -> None:
     assert paddleflow("--output", "text", "run", "list")[0] == 0
 
 
-def test_run_show(server: RecordedServer, paddleflow: Paddleflow) -> None:
+def test_run_show_in_detail(server: RecordedServer, paddleflow: Paddleflow) -> None:
     timing = timing_json(
         timed_json("load", 1.25, 2.5, critical=True),
         timed_json("train[0]", 0, 75, reused=True),
@@ -246,7 +246,7 @@ def test_run_show(server: RecordedServer, paddleflow: Paddleflow) -> None:
     )
     server.on("GET", RUN, ok(run_json("succeeded", postProcess={"notify": step_json("notify")})))
     server.on("GET", f"{RUN}/timing", ok(timing))
-    code, out, _ = paddleflow("run", "show", "run-000001")
+    code, out, _ = paddleflow("run", "show", "run-000001", "--detail")
     assert code == 0
     first = next(line for line in out.splitlines() if line.startswith("| run id"))
     assert [cell.strip() for cell in first.strip("|").split("|")] == [

@@ -2,6 +2,38 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
+_TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
+
+
+def parsed_time(text: str) -> datetime | None:
+    """A time as the server tells it, without a zone; None: there is none, or it has another form."""
+    try:
+        return datetime.strptime(text, _TIME_FORMAT)  # noqa: DTZ007 - the server's times carry no zone
+    except ValueError:
+        return None
+
+
+def spelt_time(text: str, today: datetime) -> str:
+    """A time as ``ls -l`` shows it: ``14:03`` today, ``07-28 14:03`` this year, ``2025-07-28`` else."""
+    at = parsed_time(text)
+    if at is None:
+        return text
+    if at.date() == today.date():
+        return f"{at:%H:%M}"
+    return f"{at:%m-%d %H:%M}" if at.year == today.year else f"{at:%Y-%m-%d}"
+
+
+def spelt_span(started: str, ended: str, today: datetime) -> str:
+    """How long something took; of what has not ended since when: the clock of the server is not known here."""
+    start, end = parsed_time(started), parsed_time(ended)
+    if start is None:
+        return ""
+    if end is None:
+        return f"since {spelt_time(started, today)}"
+    return spelt_whole_seconds(max(0.0, (end - start).total_seconds()))
+
 
 def spelt_whole_seconds(seconds: float) -> str:
     """The same of what is known to the second only: ``<1s``, ``3s``."""

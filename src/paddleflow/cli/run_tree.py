@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from paddleflow.cli.durations import parsed_time
 from paddleflow.cli.lanes import draw_lanes
 from paddleflow.domain.runs import NODE_ENDED, NodeStatus
 from paddleflow.planning.plan import POST_PROCESS
@@ -28,7 +29,6 @@ _TOLD_OF = (
 """Whose messages are shown in a row, the first of these that has one: why something failed, was stopped, waits, or was
 not needed."""
 _NO_ITEMS = "the loop has no items, so there is nothing to run"
-_TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,13 +187,3 @@ class ServerClock:
         if self._then is None:
             return None
         return max(0.0, now_s - self._at_s - (start - self._then).total_seconds())
-
-
-def parsed_time(text: str) -> datetime | None:
-    if not text:
-        return None
-    try:
-        return datetime.strptime(text, _TIME_FORMAT)  # noqa: DTZ007 - the server's times carry no zone
-    except ValueError:
-        # A time of another form is only not counted with.
-        return None

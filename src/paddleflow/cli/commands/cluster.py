@@ -9,7 +9,7 @@ import click
 
 from paddleflow.cli.invocation import Invocation
 from paddleflow.cli.output import show as show_table
-from paddleflow.cli.output import show_page, to_json
+from paddleflow.cli.output import show_one, show_page, to_json
 from paddleflow.cli.values import NAMES
 
 
@@ -59,7 +59,7 @@ def show(invocation: Invocation, clustername: str) -> None:
     if invocation.output == "json":
         show_table("json", [*headers, "credential"], [[*row, one.credential]])
         return
-    show_table(invocation.output, headers, [row])
+    show_one(invocation.output, headers, row)
     click.echo(f"credential value:\n------------------------\n{one.credential}")
 
 

@@ -9,8 +9,7 @@ import click
 
 from paddleflow.cli.complete import flavour_names
 from paddleflow.cli.invocation import Invocation
-from paddleflow.cli.output import show as show_table
-from paddleflow.cli.output import show_page
+from paddleflow.cli.output import show_one, show_page
 from paddleflow.cli.values import PAIRS
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def list_flavours(invocation: Invocation, maxkeys: int, marker: str | None, clus
 def show(invocation: Invocation, name: str) -> None:
     """show a flavour"""
     _, one = invocation.client.show_flavour(name)
-    show_table(invocation.output, _HEADERS, _rows([one]))
+    show_one(invocation.output, _HEADERS, *_rows([one]))
 
 
 @flavour.command()

@@ -18,8 +18,7 @@ from paddleflow.cli.commands.fs_stats import stats
 from paddleflow.cli.commands.fs_warm import evict, warmup
 from paddleflow.cli.complete import filesystem_names
 from paddleflow.cli.invocation import Invocation
-from paddleflow.cli.output import show as show_table
-from paddleflow.cli.output import show_list
+from paddleflow.cli.output import show_list, show_one
 from paddleflow.cli.places import owner_option
 from paddleflow.cli.properties import given_properties, property_options
 from paddleflow.cli.sections import SectionedGroup
@@ -68,7 +67,7 @@ def list_filesystems(invocation: Invocation, username: str | None, maxsize: int)
 def show(invocation: Invocation, fsname: str, username: str | None) -> None:
     """show a filesystem; secrets are shown as ******"""
     _, found = invocation.client.show_fs(fsname, username)
-    show_table(invocation.output, _HEADERS, _rows(found))
+    show_one(invocation.output, _HEADERS, _rows(found)[0])
 
 
 @fs.command()

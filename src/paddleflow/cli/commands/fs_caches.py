@@ -6,7 +6,7 @@ import click
 
 from paddleflow.cli.complete import filesystem_names
 from paddleflow.cli.invocation import Invocation
-from paddleflow.cli.output import show as show_table
+from paddleflow.cli.output import show_one
 from paddleflow.cli.places import owner_option
 from paddleflow.cli.values import pairs_of
 
@@ -45,7 +45,7 @@ def updatefscache(invocation: Invocation, fsname: str, username: str | None, opt
 def getfscache(invocation: Invocation, fsname: str, username: str | None) -> None:
     """show how the mounts of a filesystem cache"""
     _, one = invocation.client.get_fs_cache(fsname, username)
-    show_table(invocation.output, _HEADERS, [[one.fsname, one.username, one.cachedir, one.metadriver, one.blocksize]])
+    show_one(invocation.output, _HEADERS, [one.fsname, one.username, one.cachedir, one.metadriver, one.blocksize])
 
 
 @click.command()

@@ -10,8 +10,7 @@ import click
 
 from paddleflow.cli.complete import filesystem_names
 from paddleflow.cli.invocation import Invocation
-from paddleflow.cli.output import show as show_table
-from paddleflow.cli.output import show_list
+from paddleflow.cli.output import show_list, show_one
 from paddleflow.cli.places import owner_option
 from paddleflow.cli.properties import given_properties, property_options
 
@@ -62,7 +61,7 @@ def unlink(invocation: Invocation, fsname: str, fspath: str, username: str | Non
 def showlink(invocation: Invocation, fsname: str, fspath: str, username: str | None) -> None:
     """show a link"""
     _, found = invocation.client.show_link(fsname, fspath, username)
-    show_table(invocation.output, _HEADERS, _rows(found))
+    show_one(invocation.output, _HEADERS, _rows(found)[0])
 
 
 @click.command()

@@ -9,8 +9,7 @@ import click
 
 from paddleflow.cli.complete import filesystem_names
 from paddleflow.cli.invocation import Invocation
-from paddleflow.cli.output import show as show_table
-from paddleflow.cli.output import show_list
+from paddleflow.cli.output import show_list, show_one
 from paddleflow.cli.places import owner_option
 from paddleflow.domain.errors import Conflict
 
@@ -75,7 +74,7 @@ def list_snapshots(invocation: Invocation, fsname: str, username: str | None) ->
 def show(invocation: Invocation, fsname: str, snapshot_id: str, username: str | None) -> None:
     """show a snapshot"""
     _, one = invocation.client.show_snapshot(fsname, snapshot_id, username)
-    show_table(invocation.output, _HEADERS, [_row(one)])
+    show_one(invocation.output, _HEADERS, _row(one))
 
 
 @snapshot.command()

@@ -14,7 +14,7 @@ import click
 from paddleflow.cli.commands.fs_mount import wired_mounts
 from paddleflow.cli.complete import filesystem_names
 from paddleflow.cli.invocation import Invocation
-from paddleflow.cli.output import draw_simple, show_list, to_json
+from paddleflow.cli.output import show_facts, show_list, to_json
 from paddleflow.cli.places import is_local, owner_option
 from paddleflow.cli.sizes import spelt_size
 
@@ -47,9 +47,7 @@ def stats(invocation: Invocation, what: str, interval: float | None, lines: int 
         if is_json:
             click.echo(to_json(told))
         else:
-            click.echo(
-                draw_simple(["item", "value"], [[name, shown(name, value)] for name, value in flat(told).items()])
-            )
+            show_facts(["item", "value"], [[name, shown(name, value)] for name, value in flat(told).items()])
     else:
         _follow(str(Path(what).absolute()), interval, lines, is_json=is_json)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,9 @@ import click
 from paddleflow.cli.commands.job_follow import logs, watch
 from paddleflow.cli.commands.job_submit import run, submit
 from paddleflow.cli.complete import job_ids, queue_names
+from paddleflow.cli.durations import spelt_span
 from paddleflow.cli.invocation import Invocation
-from paddleflow.cli.output import draw_simple, show_page, show_with_details
+from paddleflow.cli.output import Table, show_facts, show_page, show_with_details
 from paddleflow.cli.output import show as show_table
 from paddleflow.cli.values import NAMES, PAIRS
 
@@ -52,6 +54,7 @@ _FIELDS = {
 """What ``-fl`` may name: the header it is shown under, and where it is found."""
 
 _LISTED = ["id", "name", "queue", "status", "acceptTime", "startTime", "finishTime"]
+_ON_TERMINAL = ["job id", "name", "user", "status", "ran", "command", "queue"]
 _SHOWN = ["id", "name", "queue", "priority", "status", "acceptTime", "startTime", "finishTime"]
 
 
@@ -97,7 +100,8 @@ def list_jobs(
         )
     _, found, following = invocation.client.list_job(status, timestamp, starttime, queue, labels, maxkeys, marker)
     rows = [_row(one, fields) for one in found]
-    show_page(invocation.output, _headers(fields), rows, marker=following, nothing="no job found")
+    terminal = None if fieldlist else _for_terminal(found, datetime.now())  # noqa: DTZ005 - as the server's times
+    show_page(invocation.output, _headers(fields), rows, marker=following, nothing="no job found", terminal=terminal)
 
 
 @job.command()
@@ -200,12 +204,12 @@ def _show_numbers(details: dict[str, Any]) -> None:
         rows = [
             [name, ", ".join(map(str, value)) if isinstance(value, list) else value] for name, value in single.items()
         ]
-        click.echo(draw_simple(["what", "value"], rows))
+        show_facts(["what", "value"], rows)
     for name, rows in details.items():
         if _is_rows(rows):
             headers = list(dict.fromkeys(header for row in rows for header in row))
             click.echo(f"\n{name}:")
-            click.echo(draw_simple(headers, [[row.get(header) for header in headers] for row in rows]))
+            show_facts(headers, [[row.get(header) for header in headers] for row in rows])
 
 
 def _is_rows(value: object) -> bool:
@@ -218,6 +222,28 @@ def _headers(fields: list[str]) -> list[str]:
 
 def _row(one: JobInfo, fields: list[str]) -> list[object]:
     return [getattr(one, _FIELDS[name][1]) for name in fields]
+
+
+def _for_terminal(jobs: list[JobInfo], today: datetime) -> Table:
+    rows: list[list[object]] = [
+        [
+            one.job_id,
+            # Of jobs without a name of their own, and of steps, the id says it.
+            "" if one.job_id == one.job_name or one.job_id.startswith(f"job-{one.job_name}-") else one.job_name,
+            one.username,
+            one.status,
+            spelt_span(one.start_time, one.finish_time, today),
+            " ".join(_command(one).split()),
+            one.queue,
+        ]
+        for one in jobs
+    ]
+    return _ON_TERMINAL, rows
+
+
+def _command(one: JobInfo) -> str:
+    """The command of the job, or of the first of its members that has one."""
+    return one.command or next(filter(None, (member.get("command") for member in one.member_list or [])), "")
 
 
 def _details(one: JobInfo) -> dict[str, object]:

@@ -11,7 +11,7 @@ from paddleflow.cli.commands.pipeline_export import export
 from paddleflow.cli.complete import filesystem_names, pipeline_ids
 from paddleflow.cli.invocation import Invocation
 from paddleflow.cli.output import show as show_table
-from paddleflow.cli.output import show_page
+from paddleflow.cli.output import show_one, show_page
 
 if TYPE_CHECKING:
     from paddleflow.sdk.pipelines import PipelineInfo, PipelineVersionInfo
@@ -94,7 +94,7 @@ def show(
         show_table("json", [*_HEADERS, "versions"], [[*_row(info), listed]])
         click.echo(f"marker: {found['nextMarker']}", err=True)
         return
-    show_table(invocation.output, _HEADERS, [_row(info)])
+    show_one(invocation.output, _HEADERS, _row(info))
     show_page(invocation.output, _VERSION_HEADERS, rows, marker=found["nextMarker"], nothing="no version found ")
 
 
@@ -151,9 +151,9 @@ def showversion(invocation: Invocation, pipeline_id: str, pipeline_version_id: s
         row = [info.pipeline_id, info.name, info.desc, *_version_row(version), version.pipeline_yaml]
         show_table("json", ["pipeline id", "name", "desc", *_VERSION_HEADERS, "pipeline yaml"], [row])
         return
-    show_table(invocation.output, _HEADERS, [_row(info)])
-    show_table(invocation.output, _VERSION_HEADERS, [_version_row(version)])
-    show_table(invocation.output, text[0], [text[1]])
+    show_one(invocation.output, _HEADERS, _row(info))
+    show_one(invocation.output, _VERSION_HEADERS, _version_row(version))
+    show_one(invocation.output, *text)
 
 
 @pipeline.command()

@@ -16,11 +16,11 @@ from paddleflow.cli.commands.run_results import (
     showcache,
     why_cached,
 )
-from paddleflow.cli.commands.run_tables import RUN_HEADERS, run_row, show_run_tables
+from paddleflow.cli.commands.run_summary import show_summary
+from paddleflow.cli.commands.run_tables import show_run_tables, show_runs
 from paddleflow.cli.commands.run_watch import watch
 from paddleflow.cli.complete import filesystem_names, run_ids
 from paddleflow.cli.invocation import Invocation
-from paddleflow.cli.output import show_page
 from paddleflow.cli.values import NAMES
 from paddleflow.domain.runs import RUN_ACTIVE, RUN_ENDED, RunStatus
 
@@ -60,20 +60,38 @@ def list_runs(
 ) -> None:
     """list runs, newest first"""
     _, page = invocation.client.list_run(fsname, username, runid, name, _statuses(status), maxsize, marker)
-    rows = [run_row(one) for one in page["runList"]]
-    if rows:
-        click.echo(f"{len(rows)} runs shown under:", err=invocation.output == "json")
-    show_page(invocation.output, RUN_HEADERS, rows, marker=page["nextMarker"], nothing="no run found ")
+    found = page["runList"]
+    if found:
+        click.echo(f"{len(found)} runs shown under:", err=invocation.output == "json")
+    show_runs(invocation.output, found, page["nextMarker"])
 
 
 @run.command()
 @click.argument("run_id", shell_complete=run_ids)
+@click.option("--detail", is_flag=True, help="Show everything: options, source, and the nodes as JSON.")
+@click.option("--yaml", is_flag=True, help="Print the source of the pipeline alone.")
 @click.pass_obj
-def show(invocation: Invocation, run_id: str) -> None:
-    """show a run: its steps and where its time went"""
+def show(invocation: Invocation, run_id: str, detail: bool, yaml: bool) -> None:
+    """show a run: its steps and where its time went
+
+    \b
+    paddleflow run show run-000001                         on one screen
+    paddleflow run show run-000001 --detail                with the commands, parameters and artifacts of every step
+    paddleflow run show run-000001 --yaml > run.yaml       what was run
+
+    `--output json` and `--output text` always have all of it.
+    """
+    if yaml and (detail or invocation.output == "json"):
+        raise click.UsageError("--yaml prints the source alone: leave out --detail and --output json")
     _, one = invocation.client.show_run(run_id)
+    if yaml:
+        click.echo(one.run_yaml, nl=not one.run_yaml.endswith("\n"))
+        return
     _, timing = invocation.client.run_timing(run_id)
-    show_run_tables(invocation.output, one, timing)
+    if detail or invocation.output != "table":
+        show_run_tables(invocation.output, one, timing)
+    else:
+        show_summary(one, timing)
 
 
 @run.command()

@@ -12,7 +12,7 @@ import click
 from paddleflow.cli.errors import ExitCode
 from paddleflow.cli.invocation import Invocation
 from paddleflow.cli.local_pipeline import Checked, Complaint, check_file
-from paddleflow.cli.output import show, to_json
+from paddleflow.cli.output import shortened, show, terminal_width, to_json, wrapped
 from paddleflow.cli.values import pairs_of
 
 if TYPE_CHECKING:
@@ -101,7 +101,11 @@ def _show_plan(output: str, plan: Plan) -> None:
     if output == "text":
         show(output, PLAN_HEADERS, plan_rows(plan))
     else:
-        click.echo(draw_plan(plan))
+        width = terminal_width()
+        title, *drawn = draw_plan(plan).split("\n")
+        if width is not None:
+            title, drawn = "\n".join(wrapped(title, width)), [shortened(line, width) for line in drawn]
+        click.echo("\n".join([title, *drawn]))
 
 
 def _document(checked: Checked) -> dict[str, object]:

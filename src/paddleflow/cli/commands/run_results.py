@@ -12,8 +12,8 @@ import click
 
 from paddleflow.cli.complete import filesystem_names, output_names, run_ids, step_names
 from paddleflow.cli.invocation import Invocation
-from paddleflow.cli.output import draw_simple, show_list, show_page, to_json
 from paddleflow.cli.output import show as show_table
+from paddleflow.cli.output import show_facts, show_list, show_one, show_page, to_json
 
 if TYPE_CHECKING:
     from paddleflow.sdk.artifacts import ArtifactInfo, RunCacheInfo
@@ -69,8 +69,8 @@ def showcache(invocation: Invocation, cache_id: str) -> None:
     if invocation.output == "json":
         show_table("json", [*headers, *prints], [[*row, *fingerprints]])
         return
-    show_table(invocation.output, headers, [row])
-    show_table(invocation.output, prints, [fingerprints])
+    show_one(invocation.output, headers, row)
+    show_one(invocation.output, prints, fingerprints)
 
 
 @click.command()
@@ -200,7 +200,7 @@ def why_cached(invocation: Invocation, run_id: str, step: str) -> None:
     if told["changed"]:
         rows = [[part["name"], part["before"], part["after"]] for part in told["changed"]]
         before = f"in {told['comparedWith']}" if told["comparedWith"] else "before"
-        click.echo(draw_simple(["changed", before, f"in {run_id}"], rows))
+        show_facts(["changed", before, f"in {run_id}"], rows)
 
 
 def _is_name(artifact: str) -> bool:

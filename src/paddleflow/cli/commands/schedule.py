@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
-from paddleflow.cli.commands.run_tables import RUN_HEADERS, run_row
+from paddleflow.cli.commands.run_tables import RUN_HEADERS, run_row, show_runs
 from paddleflow.cli.complete import pipeline_ids, schedule_ids
+from paddleflow.cli.durations import spelt_time
 from paddleflow.cli.invocation import Invocation
+from paddleflow.cli.output import Table, show_one, show_page, terminal_width
 from paddleflow.cli.output import show as show_table
-from paddleflow.cli.output import show_page
 
 if TYPE_CHECKING:
     from paddleflow.sdk.schedules import ScheduleInfo
@@ -132,6 +134,8 @@ def list_schedules(
     found = page["scheduleList"]
     if invocation.output == "json":
         show_page("json", *_merged(found), marker=page["nextMarker"], nothing="")
+    elif invocation.output == "table" and terminal_width() is not None:
+        show_page("table", *_for_terminal(found), marker=page["nextMarker"], nothing="no schedule found ")
     elif found:
         show_table(invocation.output, _HEADERS, [_row(one) for one in found])
         show_page(
@@ -170,9 +174,9 @@ def show(
         show_table("json", [*headers, "runs"], [[*merged[0], listed]])
         click.echo(f"marker: {found['nextMarker']}", err=True)
         return
-    show_table(invocation.output, _HEADERS, [_row(one)])
-    show_table(invocation.output, _TIME_HEADERS, [_time_row(one)])
-    show_page(invocation.output, RUN_HEADERS, rows, marker=found["nextMarker"], nothing="no run found ")
+    show_one(invocation.output, _HEADERS, _row(one))
+    show_one(invocation.output, _TIME_HEADERS, _time_row(one))
+    show_runs(invocation.output, found["runList"], found["nextMarker"])
 
 
 @schedule.command()
@@ -207,6 +211,26 @@ def _row(one: ScheduleInfo) -> list[object]:
         one.message,
         one.status,
     ]
+
+
+def _for_terminal(found: list[ScheduleInfo]) -> Table:
+    now = datetime.now()  # noqa: DTZ005 - as the server's times
+    headers = ["schedule id", "name", "status", "crontab", "next run", "message", "pipeline id", "version", "user"]
+    rows = [
+        [
+            one.schedule_id,
+            one.name,
+            one.status,
+            one.crontab,
+            spelt_time(one.next_run_time, now),
+            one.message,
+            one.pipeline_id,
+            one.pipeline_version_id,
+            one.username,
+        ]
+        for one in found
+    ]
+    return headers, rows
 
 
 def _time_row(one: ScheduleInfo) -> list[object]:

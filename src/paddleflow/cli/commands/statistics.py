@@ -9,7 +9,7 @@ import click
 
 from paddleflow.cli.complete import job_ids
 from paddleflow.cli.invocation import Invocation
-from paddleflow.cli.output import show, show_list
+from paddleflow.cli.output import show, show_list, show_one
 from paddleflow.cli.values import NAMES
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def job(invocation: Invocation, jobid: str, detail: bool, start: int | None, end
         click.echo("no data")
         return
     headers = [name.replace("_", " ") for name in found.metrics_info]
-    show(invocation.output, headers, [list(found.metrics_info.values())])
+    show_one(invocation.output, headers, list(found.metrics_info.values()))
 
 
 @statistics.command("card-time")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from paddleflow.cli.invocation import Invocation
-from paddleflow.cli.output import draw_simple, to_json
+from paddleflow.cli.output import show_facts, to_json
 
 if TYPE_CHECKING:
     from paddleflow.sdk.queues import WhatIfInfo
@@ -69,7 +69,7 @@ def what_if(
         if rows:
             headers = list(rows[0])
             click.echo(f"\n{name}:")
-            click.echo(draw_simple(headers, [[row.get(header) for header in headers] for row in rows]))
+            show_facts(headers, [[row.get(header) for header in headers] for row in rows])
 
 
 def queue_change(item: str) -> dict[str, Any]:
