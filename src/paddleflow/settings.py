@@ -72,6 +72,14 @@ class LocalSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerSettings:
+    settle_s: float = 60.0
+    """Seconds for which an elastic job keeps its size after a change before it may grow again. It keeps it longer where
+    the workers it could add need longer to make up for the cost of the change (``rescaleCostSeconds`` times its
+    workers, divided by the workers it could add). It shrinks at any time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSettings:
     max_loop_items: int = 10_000
     """Items of one loop."""
@@ -101,5 +109,6 @@ class Settings:
     server: ServerSettings = ServerSettings()
     state: StateSettings = StateSettings()
     local: LocalSettings = LocalSettings()
+    scheduler: SchedulerSettings = SchedulerSettings()
     pipelines: PipelineSettings = PipelineSettings()
     filesystems: FilesystemSettings = FilesystemSettings()

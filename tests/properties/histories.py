@@ -135,7 +135,9 @@ class World:
         """Whatever is not given is chosen by the dice."""
         self.chance = chance
         self.now = 1000.0
-        self.rules = rules or Rules(patience_s=chance.choice((0.0, 50.0, 600.0)))
+        self.rules = rules or Rules(
+            patience_s=chance.choice((0.0, 50.0, 600.0)), settle_s=chance.choice((0.0, 10.0, 60.0))
+        )
         self.nodes = _some_nodes(chance) if nodes is None else tuple(nodes)
         self.queues = _some_queues(chance, self.nodes) if queues is None else tuple(queues)
         parents = {queue.parent for queue in self.queues}

@@ -23,6 +23,7 @@ from paddleflow.domain.jobs import (
 )
 from paddleflow.domain.queries import QueueChange, WhatIf
 from paddleflow.domain.users import PLATFORM
+from paddleflow.scheduling.decide import Rules
 from paddleflow.testing.builders import a_node, resources
 from paddleflow.testing.platform import ROOT_ACTOR, InMemoryPlatform
 
@@ -168,6 +169,27 @@ def test_an_elastic_job_grows_into_what_is_idle_and_shrinks_before_anybody_is_ev
     assert len(grown.placements) == 8
     assert EventKind.JOB_EVICTING not in told(platform, big)
     assert len({placement.task_id for placement in grown.placements}) == 8
+
+
+def test_why_says_when_an_elastic_job_may_grow_again() -> None:
+    nodes = [a_node(f"node-{n}", resources("16", "64Gi", gpus=4)) for n in (1, 2)]
+    platform = InMemoryPlatform(nodes, rules=Rules(settle_s=20))
+    platform.a_queue("team-a", ROOMY, resources("8", "64Gi", gpus=4))
+    platform.a_queue("team-b", ROOMY, resources("8", "64Gi", gpus=4))
+    elastic = platform.submit_spec(gang(2, queue="team-b", elastic=Elasticity(least=2, most=8)))
+    assert "may grow" not in platform.reads.why(ROOT_ACTOR, elastic).sentence, "it has all it can take"
+    guest = platform.submit_spec(gang(4, queue="team-a"))
+    assert "may grow" not in platform.reads.why(ROOT_ACTOR, elastic).sentence, "there is no room"
+    platform.ask(StopJob(id=guest))
+    platform.settle()
+    platform.pass_time(5)
+    why = platform.reads.why(ROOT_ACTOR, elastic)
+    # Half a minute of four workers, won back by four more: that is longer than the settle time.
+    assert why.sentence.endswith("; it has 4 of at most 8 workers and may grow to 8 in 25 seconds")
+    assert why.details["growsTo"] == 8
+    platform.pass_time(25)
+    assert len(platform.job(elastic).placements) == 8
+    assert "may grow" not in platform.reads.why(ROOT_ACTOR, elastic).sentence
 
 
 def test_an_elastic_job_outlives_a_worker_but_not_its_budget(platform: InMemoryPlatform) -> None:

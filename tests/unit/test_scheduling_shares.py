@@ -162,6 +162,42 @@ def test_a_change_of_size_has_to_pay_for_itself_before_the_next() -> None:
     assert [len(each.add) for each in scene.step().resizes] == [1]
 
 
+@pytest.mark.parametrize(
+    ("idle", "settle_s", "wait_s"),
+    [
+        (64, 60.0, 60.0),  # 30 s of 64 workers, won back by 64 more in 30 s: the settle time is longer
+        (16, 60.0, 120.0),
+        (1, 60.0, 1920.0),
+        (16, 300.0, 300.0),
+        (64, 0.0, 30.0),
+    ],
+)
+def test_much_idle_room_is_taken_sooner_than_little(idle: int, settle_s: float, wait_s: float) -> None:
+    """What counts is all that the job could take at once, and not one worker of it."""
+    scene = Scene([a_node("n0", 256, 64 + idle)], [a_queue("q")], Rules(settle_s=settle_s))
+    scene.run(scene.job("e", "q", gpus(1), elastic=tuple(range(1, 129)), rescale_cost_s=30.0), *["n0"] * 64)
+    life = scene.world.lives[JobId("e")]
+    life.resized_at = scene.world.now
+    scene.world.ledger.hold(life.holding)
+    decisions = scene.step()
+    assert not decisions.resizes
+    (pending,) = decisions.pending_growths
+    assert (pending.size, pending.larger, pending.at) == (64, 64 + idle, scene.world.now + wait_s)
+    assert decisions.wake_at == pending.at
+    scene.world.now = pending.at
+    assert [len(each.add) for each in scene.step().resizes] == [idle]
+
+
+def test_a_job_that_has_all_the_room_there_is_wakes_nobody() -> None:
+    scene = Scene([a_node("n0", 64, 8)], [a_queue("q")])
+    scene.run(scene.job("e", "q", gpus(1), elastic=tuple(range(1, 17))), *["n0"] * 8)
+    life = scene.world.lives[JobId("e")]
+    life.resized_at = scene.world.now
+    scene.world.ledger.hold(life.holding)
+    decisions = scene.step()
+    assert (decisions.pending_growths, decisions.wake_at) == ((), None)
+
+
 def test_room_that_is_too_little_for_who_waits_is_used_until_there_is_enough() -> None:
     scene = Scene([a_node("n0", 64, 8)], [a_queue("q"), a_queue("other", policies=(QueuePolicy.STRICT,))])
     scene.run(scene.job("held", "q", gpus(3)), "n0")

@@ -31,7 +31,7 @@ from paddleflow.engine.reactors.admission import load_ledger
 from paddleflow.ports.clock import Clock
 from paddleflow.ports.identity import Identity
 from paddleflow.ports.store import Store
-from paddleflow.scheduling.decide import decide
+from paddleflow.scheduling.decide import Rules, decide
 from paddleflow.scheduling.decisions import Decisions
 from paddleflow.scheduling.entries import Waiting, waiting_of
 from paddleflow.scheduling.ledger import Ledger
@@ -60,7 +60,10 @@ class Why:
 
 
 class Foresight:
-    def __init__(self, store: Store, clock: Clock, identity: Identity, capabilities: Capabilities) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, identity: Identity, capabilities: Capabilities, rules: Rules
+    ) -> None:
+        self._rules = rules
         self._capabilities = capabilities
         self._store = store
         self._clock = clock
@@ -77,10 +80,14 @@ class Foresight:
     def why(self, actor: Actor, job_id: JobId) -> Why:
         job = self._job(actor, job_id)
         if job.status is not JobStatus.INIT:
-            sentence = _told(job) + self._near_data(job)
-            return Why(job=job, sentence=sentence, details={"status": job.status, "message": job.message})
+            growth, details = self._pending_growth(job)
+            return Why(
+                job=job,
+                sentence=_told(job) + growth + self._near_data(job),
+                details={"status": job.status, "message": job.message, **details},
+            )
         ledger = load_ledger(self._store, self._clock.now())
-        decisions = decide(ledger, self._now(), focus=job_id)
+        decisions = decide(ledger, self._now(), self._rules, focus=job_id)
         entry = waiting_of(job)
         reason = decisions.reason_of(entry)
         if reason is None:
@@ -96,6 +103,23 @@ class Foresight:
             wait = _span((latest - self._clock.now()).total_seconds())
             sentence += f"; by the time limits of what runs it starts in {wait} at the latest"
         return Why(job=job, sentence=sentence, details=details)
+
+    def _pending_growth(self, job: Job) -> tuple[str, dict[str, object]]:
+        """Of an elastic job that could grow and has to keep its size for a while: to what, and when."""
+        elastic = job.spec.elastic
+        if job.status is not JobStatus.RUNNING or elastic is None:
+            return "", {}
+        now = self._clock.now()
+        decisions = decide(load_ledger(self._store, now), now.timestamp(), self._rules)
+        growth = next((each for each in decisions.pending_growths if each.job_id == job.id), None)
+        if growth is None:
+            return "", {}
+        moment = datetime.fromtimestamp(growth.at, UTC)
+        sentence = (
+            f"; it has {growth.size} of at most {elastic.most} {elastic.role}s and may grow to {growth.larger}"
+            f" in {_span(growth.at - now.timestamp())}"
+        )
+        return sentence, {"growsTo": growth.larger, "growsAt": moment.isoformat(timespec="seconds")}
 
     def _near_data(self, job: Job) -> str:
         """Of a job on its node: how much of its data that node has now."""
@@ -119,7 +143,9 @@ class Foresight:
                 status=job.status,
                 sentence=f"too few jobs have succeeded here to tell how long such jobs run: {learnt} of {_ENOUGH}",
             )
-        forecast = forecast_start(load_ledger(self._store, self._clock.now()), job_id, self._now(), durations)
+        forecast = forecast_start(
+            load_ledger(self._store, self._clock.now()), job_id, self._now(), durations, rules=self._rules
+        )
         return _eta(job, forecast, self._clock.now())
 
     def _durations(self) -> tuple[Durations, int]:
@@ -154,7 +180,7 @@ class Foresight:
         asked = None if question.job is None else self._hypothetical(actor, question, ledger)
         if asked is not None:
             ledger.wait(asked)
-        return _Story(ledger, self._now()).told(asked, uprooted)
+        return _Story(ledger, self._now(), self._rules).told(asked, uprooted)
 
     def _hypothetical(self, actor: Actor, question: WhatIf, ledger: Ledger) -> Waiting:
         assert question.job is not None
@@ -182,7 +208,8 @@ class Foresight:
 class _Story:
     """What follows from a ledger if nobody does anything: cycle after cycle until it is quiet."""
 
-    def __init__(self, ledger: Ledger, now: float) -> None:
+    def __init__(self, ledger: Ledger, now: float, rules: Rules) -> None:
+        self._rules = rules
         self._ledger = ledger
         self._now = now
         self._starts: dict[JobId, tuple[NodeName, ...]] = {}
@@ -204,14 +231,14 @@ class _Story:
 
     def _run(self, asked: Waiting | None) -> Decisions:
         focus = None if asked is None else asked.job_id
-        decisions = decide(self._ledger, self._now, focus=focus)
+        decisions = decide(self._ledger, self._now, self._rules, focus=focus)
         for _ in range(_CYCLES):
             if not decisions.changes_anything:
                 break
             self._note(decisions)
             self._ledger.apply(decisions, self._now)
             self._let_go(decisions)
-            decisions = decide(self._ledger, self._now, focus=focus)
+            decisions = decide(self._ledger, self._now, self._rules, focus=focus)
         return decisions
 
     def _note(self, decisions: Decisions) -> None:

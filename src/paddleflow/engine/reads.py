@@ -37,6 +37,7 @@ from paddleflow.engine.replays import Replays
 from paddleflow.ports.clock import Clock
 from paddleflow.ports.identity import Identity, TokenClaims
 from paddleflow.ports.store import Store
+from paddleflow.scheduling.decide import DEFAULT_RULES, Rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +57,18 @@ class NodeUse:
 
 
 class Reads:
-    def __init__(self, store: Store, clock: Clock, identity: Identity, capabilities: Capabilities) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        identity: Identity,
+        capabilities: Capabilities,
+        rules: Rules = DEFAULT_RULES,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._identity = identity
-        self._foresight = Foresight(store, clock, identity, capabilities)
+        self._foresight = Foresight(store, clock, identity, capabilities, rules)
         self._replays = Replays(store)
         # Verifying a password must cost the same whether or not the user exists.
         self._nobody_hash = identity.hash_password(identity.new_token_hex())

@@ -18,7 +18,16 @@ from paddleflow.domain.queues import QueuePolicy, QueueStatus
 from paddleflow.scheduling import reasons
 from paddleflow.scheduling.backfill import Kept, fits_when_empty, keep_nodes, keep_quota, keep_until
 from paddleflow.scheduling.claims import fits_on, settle_claims
-from paddleflow.scheduling.decisions import Admission, Because, Blocked, Decisions, Eviction, Reservation, Resize
+from paddleflow.scheduling.decisions import (
+    Admission,
+    Because,
+    Blocked,
+    Decisions,
+    Eviction,
+    PendingGrowth,
+    Reservation,
+    Resize,
+)
 from paddleflow.scheduling.elastic import Grower
 from paddleflow.scheduling.entries import Held, Holding, Waiting, starting_of
 from paddleflow.scheduling.ledger import Ledger, held_at
@@ -38,8 +47,8 @@ class Rules:
     patience_s: float = 604800.0
     """So long a job lets others pass before nodes are emptied for it, where nobody knows when what runs will end."""
     settle_s: float = 60.0
-    """So long an elastic job is left alone after a change of its size before it grows again; less where a change is
-    cheap, longer where it takes longer to pay for itself."""
+    """An elastic job keeps its size for so long after a change before it grows again; longer where the workers that it
+    could add need longer to make up for the cost of the change."""
 
 
 DEFAULT_RULES = Rules()
@@ -72,6 +81,7 @@ class _Cycle:
         self._reservations: dict[JobId, Reservation] = {}
         self._evictions: list[Eviction] = []
         self._resizes: list[Resize] = []
+        self._pending_growths: tuple[PendingGrowth, ...] = ()
         self._going: set[JobId] = set()
         """Chosen in this cycle to go or to shrink: not to be asked again."""
         self._kept: dict[ClusterName, list[Kept]] = {}
@@ -101,6 +111,7 @@ class _Cycle:
             evictions=tuple(self._evictions),
             resizes=tuple(self._resizes),
             promises=tuple(kept.promise for each in self._kept.values() for kept in each),
+            pending_growths=self._pending_growths,
             blocked=self._blocked,
             causes=self._causes,
             refused=self._refused,
@@ -456,8 +467,9 @@ class _Cycle:
         larger, resizes = grower.grow(self._admissions.values())
         self._admissions |= {admission.job_id: admission for admission in larger}
         self._resizes += resizes
-        if grower.wake_at is not None:
-            self._wake(grower.wake_at)
+        self._pending_growths = tuple(grower.pending)
+        for each in grower.pending:
+            self._wake(each.at)
 
     def _block(self, job: Waiting, because: Because) -> None:
         self._blocked[job.queue] = Blocked(job=job, because=because)

@@ -49,6 +49,16 @@ class Resize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PendingGrowth:
+    """An elastic job with room to grow from ``size`` to ``larger`` that keeps its size until ``at``."""
+
+    job_id: JobId
+    size: int
+    larger: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
     """Room kept for a job that has to wait: where it will start, and when at the latest if that can be known."""
 
@@ -76,6 +86,7 @@ class Decisions:
     evictions: tuple[Eviction, ...] = ()
     resizes: tuple[Resize, ...] = ()
     promises: tuple[Promise, ...] = ()
+    pending_growths: tuple[PendingGrowth, ...] = ()
     blocked: Mapping[QueueName, Blocked] = field(default_factory=dict)
     causes: Mapping[JobId, Because] = field(default_factory=dict)
     """Of every job that was looked at and has to wait."""

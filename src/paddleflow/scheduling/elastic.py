@@ -1,8 +1,12 @@
 """Elastic jobs grow into room that nobody who waits can use, the least fulfilled first, one allowed size at a time.
 
-It ends because every step takes room that is there, and settles because a job grows again only after the last change
-has paid for itself, and shrinks only for somebody who then starts. Who waits loses nothing by it: what it cannot start
-on now it gets back, by a shrink, with the rest of what it needs.
+It ends because every step takes room that is there, and settles because a job keeps its size for a while after a
+change, and shrinks only for somebody who then starts. Who waits loses nothing by it: what it cannot start on now it
+gets back, by a shrink, with the rest of what it needs.
+
+How long a job keeps its size depends on what it could gain now: a change stops every worker for its cost, and the added
+workers have to make up for that. Much idle room is taken as soon as the job has settled, one worker more only after the
+time that one worker needs to make up for the stop.
 
 Jobs that may not grow yet take part all the same and what falls to them is left idle until they may: otherwise whoever
 settles first would take everything, and nobody gives back to be fair.
@@ -10,6 +14,7 @@ settles first would take everything, and nobody gives back to be fair.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
@@ -17,7 +22,7 @@ from heapq import heapify, heappop, heappush
 from paddleflow.domain.ids import JobId
 from paddleflow.domain.jobs import Elasticity, Spot
 from paddleflow.scheduling import reasons
-from paddleflow.scheduling.decisions import Admission, Resize
+from paddleflow.scheduling.decisions import Admission, PendingGrowth, Resize
 from paddleflow.scheduling.entries import Holding, TaskGroup, Waiting
 from paddleflow.scheduling.ledger import Ledger
 from paddleflow.scheduling.placement import Shortage
@@ -33,7 +38,10 @@ class _Growing:
     size: int
     indices: set[int]
     added: list[Spot]
-    is_ready: bool
+
+    @property
+    def size_before(self) -> int:
+        return self.size - len(self.added)
 
     @property
     def key(self) -> tuple[float, float, int, str]:
@@ -48,7 +56,8 @@ class Grower:
         self._now = now
         self._settle_s = settle_s
         self._going = going
-        self.wake_at: float | None = None
+        self.pending: list[PendingGrowth] = []
+        """Jobs with room to grow into that have to keep their size for a while."""
 
     def grow(self, admissions: Iterable[Admission]) -> tuple[list[Admission], list[Resize]]:
         """Jobs that start now may start larger: nothing of theirs has to be told of a change."""
@@ -58,23 +67,18 @@ class Grower:
             for each in (*map(self._starting, starting.values()), *map(self._running, self._ledger.elastic))
             if each is not None
         ]
-        if not any(each.is_ready for each in growing):
-            return [], []
-        grown = [each for each in self._fill(growing) if each.is_ready]
-        larger = [
-            Admission(job_id=each.job.job_id, spots=starting[each.job.job_id].spots + tuple(each.added))
-            for each in grown
-            if each.job.job_id in starting
-        ]
-        resizes = [
-            Resize(
-                job_id=each.job.job_id,
-                add=tuple(each.added),
-                reason=reasons.grown(each.size - len(each.added), each.size),
-            )
-            for each in grown
-            if each.job.job_id not in starting
-        ]
+        larger: list[Admission] = []
+        resizes: list[Resize] = []
+        for each in self._fill(growing):
+            job_id, added = each.job.job_id, tuple(each.added)
+            ready_at = self._ready_at(each)
+            if job_id in starting:
+                larger.append(Admission(job_id=job_id, spots=starting[job_id].spots + added))
+            elif ready_at <= self._now:
+                reason = reasons.grown(each.size_before, each.size)
+                resizes.append(Resize(job_id=job_id, add=added, reason=reason))
+            elif math.isfinite(ready_at):
+                self.pending.append(PendingGrowth(job_id=job_id, size=each.size_before, larger=each.size, at=ready_at))
         return larger, resizes
 
     def _starting(self, admission: Admission) -> _Growing | None:
@@ -83,9 +87,7 @@ class Grower:
         if job is None or quota is None or job.elastic is None or job.claim:
             return None
         indices = {spot.index for spot in admission.spots if spot.role == job.elastic.role}
-        return _Growing(
-            job=job, elastic=job.elastic, quota=quota, size=len(indices), indices=indices, added=[], is_ready=True
-        )
+        return _Growing(job=job, elastic=job.elastic, quota=quota, size=len(indices), indices=indices, added=[])
 
     def _running(self, job_id: JobId) -> _Growing | None:
         job = self._ledger.holding[job_id]
@@ -93,31 +95,20 @@ class Grower:
         elastic = job.elastic
         if elastic is None or quota is None or job.is_leaving or job.parting or job_id in self._going:
             return None
-        size = job.size
-        larger = _next_size(elastic, size)
-        if larger is None:
+        if _next_size(elastic, job.size) is None:
             return None
         indices = {part.index for part in job.held if part.role == elastic.role}
-        return _Growing(
-            job=job,
-            elastic=elastic,
-            quota=quota,
-            size=size,
-            indices=indices,
-            added=[],
-            is_ready=self._is_ready(job, elastic, size, larger),
-        )
+        return _Growing(job=job, elastic=elastic, quota=quota, size=job.size, indices=indices, added=[])
 
-    def _is_ready(self, job: Holding, elastic: Elasticity, size: int, larger: int) -> bool:
-        if not job.is_resizable:
-            return False
-        # What a change costs is lost by every worker there is, and won back by those that are added.
-        pays_back_s = elastic.rescale_cost_s * size / max(1, larger - size)
-        ready_at = job.resized_at + max(self._settle_s, pays_back_s)
-        if ready_at > self._now:
-            self.wake_at = ready_at if self.wake_at is None else min(self.wake_at, ready_at)
-            return False
-        return True
+    def _ready_at(self, each: _Growing) -> float:
+        """When it may take all of what was added to it; infinite: not before it runs."""
+        if isinstance(each.job, Waiting):
+            return self._now
+        if not each.job.is_resizable:
+            return math.inf
+        # Every worker there is now stands still for the cost of the change; the added ones win it back.
+        pays_back_s = each.elastic.rescale_cost_s * each.size_before / len(each.added)
+        return each.job.resized_at + max(self._settle_s, pays_back_s)
 
     def _fill(self, growing: Iterable[_Growing]) -> list[_Growing]:
         """One step at a time, always the one that has least, until none can take another."""

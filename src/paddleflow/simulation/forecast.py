@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from paddleflow.domain.errors import invalid_field, not_found
 from paddleflow.domain.ids import JobId
+from paddleflow.scheduling.decide import DEFAULT_RULES, Rules
 from paddleflow.scheduling.entries import Holding, Waiting
 from paddleflow.scheduling.ledger import Ledger
 from paddleflow.simulation.chance import scatter
@@ -91,13 +92,16 @@ def forecast_start(
     durations: Durations,
     arrivals: Sequence[Submission] = (),
     effort: Effort = PLAIN,
+    rules: Rules = DEFAULT_RULES,
 ) -> Forecast:
     """When a waiting job starts. ``arrivals`` are the submissions expected from now on, in order of time."""
     effort.check()
     if ledger.waiting_of(job_id) is None:
         raise not_found("waiting job", job_id)
     futures = [
-        _Future(ledger, now, durations, effort.costs, _Level(number, effort.samples)).start_of(job_id, arrivals, effort)
+        _Future(
+            OwnScheduler(ledger.copy(), rules), now, durations, effort.costs, _Level(number, effort.samples)
+        ).start_of(job_id, arrivals, effort)
         for number in range(effort.samples)
     ]
     starts = tuple(sorted(start for start, _ in futures))
@@ -163,9 +167,9 @@ class _Level:
 class _Future:
     """One way things may go on."""
 
-    def __init__(self, ledger: Ledger, now: float, durations: Durations, costs: Costs, level: _Level) -> None:
-        self._scheduler = OwnScheduler(ledger.copy())
-        self._loop = Loop(self._scheduler, costs, now=now)
+    def __init__(self, scheduler: OwnScheduler, now: float, durations: Durations, costs: Costs, level: _Level) -> None:
+        ledger = scheduler.ledger
+        self._loop = Loop(scheduler, costs, now=now)
         self._durations = durations
         self._level = level
         for holding in ledger.holding.values():

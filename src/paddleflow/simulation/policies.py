@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paddleflow.domain.ids import JobId
-from paddleflow.scheduling.decide import decide
+from paddleflow.scheduling.decide import DEFAULT_RULES, Rules, decide
 from paddleflow.scheduling.decisions import Decisions
 from paddleflow.scheduling.ledger import Ledger
 from paddleflow.scheduling.pace import Pace
@@ -16,8 +16,9 @@ class OwnScheduler:
 
     name = "paddleflow"
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, rules: Rules = DEFAULT_RULES) -> None:
         self.ledger = ledger
+        self._rules = rules
         self._pace = Pace()
 
     @classmethod
@@ -45,7 +46,7 @@ class OwnScheduler:
     def decide(self, now: float) -> Decisions:
         if not self._pace.is_due(now):
             return Decisions(wake_at=self._pace.wake_at)
-        decisions = decide(self.ledger, now)
+        decisions = decide(self.ledger, now, self._rules)
         self.ledger.apply(decisions, now)
         self._pace.decided(decisions)
         return decisions

@@ -53,6 +53,7 @@ from paddleflow.engine.run_work import RunWork
 from paddleflow.engine.storage_desk import StorageDesk
 from paddleflow.engine.storage_reads import StorageReads
 from paddleflow.planning.source import Limits
+from paddleflow.scheduling.decide import DEFAULT_RULES, Rules
 
 ROOT_ACTOR = Actor(name=ROOT)
 
@@ -71,7 +72,15 @@ class _AtOnce(Executor):
 
 
 class InMemoryPlatform:
-    def __init__(self, nodes: Iterable[Node], *, obeys_stop: bool = True, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        *,
+        obeys_stop: bool = True,
+        limits: Limits | None = None,
+        rules: Rules = DEFAULT_RULES,
+    ) -> None:
+        self._rules = rules
         self.limits = limits or Limits()
         self.clock = VirtualClock()
         self.files = MemoryFiles(clock=self.clock)
@@ -81,7 +90,7 @@ class InMemoryPlatform:
         self.feed = Feed(self.store)
         self.capabilities = Capabilities(clusters=frozenset({DEFAULT_CLUSTER}))
         self.intake = Intake(self.store, self.clock, identity, self.capabilities)
-        self.reads = Reads(self.store, self.clock, identity, self.capabilities)
+        self.reads = Reads(self.store, self.clock, identity, self.capabilities, rules)
         self.desk = PipelineDesk(
             store=self.store, intake=self.intake, files=self.files, limits=self.limits, capabilities=self.capabilities
         )
@@ -114,7 +123,7 @@ class InMemoryPlatform:
             lease=Lease(store=self.store, clock=self.clock, name="runtime", holder="stories"),
         )
         self._reactors: list[Reactor] = [
-            Admission(store=self.store, intake=self.intake, clock=self.clock, host_note=""),
+            Admission(store=self.store, intake=self.intake, clock=self.clock, host_note="", rules=self._rules),
             Launcher(
                 store=self.store,
                 intake=self.intake,

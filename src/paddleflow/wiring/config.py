@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from paddleflow.settings import (
     LocalSettings,
     NodeSettings,
     PipelineSettings,
+    SchedulerSettings,
     ServerSettings,
     Settings,
     StateSettings,
@@ -25,6 +27,7 @@ _SECTIONS = {
     "server": ServerSettings,
     "state": StateSettings,
     "local": LocalSettings,
+    "scheduler": SchedulerSettings,
     "pipelines": PipelineSettings,
     "filesystems": FilesystemSettings,
 }
@@ -53,6 +56,7 @@ def load_settings(environment: Mapping[str, str], flags: Mapping[str, object]) -
         server=_build(ServerSettings, raw["server"], "server"),
         state=_build(StateSettings, raw["state"], "state"),
         local=_build(LocalSettings, raw["local"], "local"),
+        scheduler=_build(SchedulerSettings, raw["scheduler"], "scheduler"),
         pipelines=_build(PipelineSettings, raw["pipelines"], "pipelines"),
         filesystems=_build(FilesystemSettings, raw["filesystems"], "filesystems"),
     )
@@ -152,6 +156,8 @@ def _check(settings: Settings) -> None:
     ):
         if value <= 0:
             raise Invalid(f"{name}: {value} must be above zero")
+    if not 0 <= settings.scheduler.settle_s < math.inf:
+        raise Invalid(f"scheduler.settle_s: {settings.scheduler.settle_s} must be a number of seconds, 0 or more")
     if settings.filesystems.memory_cache_gib < 0:
         raise Invalid(f"filesystems.memory_cache_gib: {settings.filesystems.memory_cache_gib} must not be negative")
     if settings.filesystems.cache_dir and not settings.filesystems.cache_dir.startswith("/"):

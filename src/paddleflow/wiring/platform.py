@@ -53,7 +53,8 @@ from paddleflow.ports.mounts import NodeMounts
 from paddleflow.ports.runtime import Runtime
 from paddleflow.ports.storages import Snapshots, Storages
 from paddleflow.ports.store import Store
-from paddleflow.settings import LocalSettings, NodeSettings, PipelineSettings, Settings
+from paddleflow.scheduling.decide import Rules
+from paddleflow.settings import LocalSettings, NodeSettings, PipelineSettings, SchedulerSettings, Settings
 from paddleflow.wiring.mount import MountRequest
 from paddleflow.wiring.node_mounts import MachineMounts
 from paddleflow.wiring.server_files import EveryonesFiles
@@ -94,7 +95,8 @@ class Platform:
         able = capabilities(outside, settings)
         self.feed = Feed(store)
         self.intake = Intake(store, clock, outside.identity, able)
-        self.reads = Reads(store, clock, outside.identity, able)
+        rules = scheduling_rules(settings.scheduler)
+        self.reads = Reads(store, clock, outside.identity, able, rules)
         self.logs = Logs(store, outside.runtimes)
         self.statistics = Statistics(store, clock, outside.runtimes)
         limits = pipeline_limits(settings.pipelines)
@@ -126,7 +128,7 @@ class Platform:
         ]
         self._observers = [self._observer(cluster, runtime) for cluster, runtime in outside.runtimes.items()]
         self._reactors = [
-            self._thread(Admission(store=store, intake=self.intake, clock=clock, host_note=HOST_NOTE), "admission"),
+            self._admit(rules),
             self._thread(
                 Launcher(
                     store=store,
@@ -145,6 +147,11 @@ class Platform:
             self._thread(Timekeeper(store=store, intake=self.intake, clock=clock, desk=self.pipelines), "timekeeper"),
             self._archive(),
         ]
+
+    def _admit(self, rules: Rules) -> ReactorThread:
+        store, clock = self._outside.store, self._outside.clock
+        admission = Admission(store=store, intake=self.intake, clock=clock, host_note=HOST_NOTE, rules=rules)
+        return self._thread(admission, "admission")
 
     def _observer(self, cluster: ClusterName, runtime: Runtime) -> Observer:
         return Observer(
@@ -255,6 +262,10 @@ def machine_mounts(settings: Settings, state_dir: Path) -> MachineMounts:
 
 def capabilities(outside: Outside, settings: Settings) -> Capabilities:
     return Capabilities(clusters=frozenset(outside.runtimes), ignores_images=settings.local.images == "ignore")
+
+
+def scheduling_rules(settings: SchedulerSettings) -> Rules:
+    return Rules(settle_s=settings.settle_s)
 
 
 def pipeline_limits(settings: PipelineSettings) -> Limits:

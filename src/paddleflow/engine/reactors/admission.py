@@ -14,7 +14,7 @@ from paddleflow.domain.users import PLATFORM
 from paddleflow.engine.intake import Intake
 from paddleflow.ports.clock import Clock
 from paddleflow.ports.store import ReadView, Store
-from paddleflow.scheduling.decide import decide
+from paddleflow.scheduling.decide import DEFAULT_RULES, Rules, decide
 from paddleflow.scheduling.decisions import Admission as Start
 from paddleflow.scheduling.decisions import Decisions, Resize
 from paddleflow.scheduling.entries import waiting_of
@@ -61,10 +61,13 @@ class Admission:
     name = "admission"
     kinds = _CHANGED | _GONE | _CAPACITY_EVENTS
 
-    def __init__(self, *, store: Store, intake: Intake, clock: Clock, host_note: str) -> None:
+    def __init__(
+        self, *, store: Store, intake: Intake, clock: Clock, host_note: str, rules: Rules = DEFAULT_RULES
+    ) -> None:
         self._store = store
         self._intake = intake
         self._clock = clock
+        self._rules = rules
         self._host_note = host_note
         """Said to every admitted job that names an image: what its runtime does with it."""
         self._ledger = Ledger()
@@ -123,7 +126,7 @@ class Admission:
         if not self._pace.is_due(now):
             return
         self._refresh_data()
-        decisions = decide(self._ledger, now)
+        decisions = decide(self._ledger, now, self._rules)
         self._pace.decided(decisions)
         if not decisions.changes_anything:
             return
