@@ -54,6 +54,7 @@ class Job:
     client: Client
     gpus: int
     status: str = "init"
+    step: int = 0
     progress: str = ""
     note: str = ""
     """What was told of it last."""
@@ -100,7 +101,7 @@ def play(console: Console, directory: Path, port: int) -> bool:
     with show.live:
         show.heading("research trains with 1 to 6 workers, and language starts four small jobs")
         show.follow(borrow(clients, directory))
-        show.until(lambda: all(job.status == "running" for job in show.jobs) and show.training.step >= 40)
+        show.until(show.is_under_way)
         show.heading("vision comes and wants the four GPUs that it is guaranteed")
         show.follow([take_back(clients["vision"])])
         show.until(show.is_over)
@@ -194,6 +195,12 @@ class Show:
     def jobs(self) -> list[Job]:
         return list(self._jobs.values())
 
+    def is_under_way(self) -> bool:
+        """All run and have for a while, and the small jobs, which end first, have not: vision finds them running."""
+        if any(job.status != "running" for job in self.jobs):
+            return False
+        return self.training.step >= 40 or any(job.step >= 12 for job in self.jobs if job.team == "language")
+
     def is_over(self) -> bool:
         """All have ended, and the last line of the elastic job was heard."""
         if any(job.status not in ENDED for job in self.jobs):
@@ -265,6 +272,7 @@ class Show:
         if job.name == "elastic":
             step, steps = str(int(step) + 1), str(STEPS)  # it counts from 0
             self.training.hear(int(step), int(words[words.index("size") + 1]), loss)
+        job.step = int(step)
         job.progress = f"step {step:>3} of {steps}, loss {loss}"
 
     def _tell(self, job: Job, note: str, more: str = "") -> None:
