@@ -272,8 +272,8 @@ def test_a_log_goes_on_when_a_full_disk_has_room_again(tmp_path: Path) -> None:
         ballast.write_bytes(b"x" * 100_000)
         launch = host.launch_of("job-room", "/bin/sh", "-c", f"head -c 2000000 /dev/zero; cat {go}; echo after")
         host.runtime.launch(launch)
-        go.write_text("")  # opens when the task does: it has printed all of its zeros
-        ballast.unlink()
+        with go.open("w"):  # opens when the task does, which has printed all of its zeros, and holds it there
+            ballast.unlink()
         assert host.end_of("job-room").exit_code == 0
         last = host.runtime.read_log(JobId("job-room"), worker("job-room"), -6, 10)
         assert (last.content, last.size, last.is_cut_off) == (b"after\n", 2_000_006, False)
