@@ -18,7 +18,7 @@ from tests.pfs.mounts import why_no_mounts
 pytestmark = [pytest.mark.timeout(600), pytest.mark.skipif(bool(why_no_mounts()), reason=why_no_mounts())]
 
 CONFIG = """
-filesystems: {{mount_idle_s: {idle_s}, cache_dir: {cache}}}
+filesystems: {{mount_idle_s: 0.5, cache_dir: {cache}}}
 """
 
 
@@ -31,10 +31,10 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 
 class Site:
-    def __init__(self, where: Path, s3: S3Server, idle_s: float = 0.5) -> None:
+    def __init__(self, where: Path, s3: S3Server) -> None:
         self.state = where / "state"
         self.config = where / "config.yaml"
-        self.config.write_text(CONFIG.format(idle_s=idle_s, cache=where / "cache"))
+        self.config.write_text(CONFIG.format(cache=where / "cache"))
         self.s3 = s3
         self.server = self.start()
 
@@ -117,32 +117,6 @@ def test_a_server_that_was_killed_leaves_jobs_their_mounts(site: Site, tmp_path:
     go.touch()
     assert site.ended(job)["status"] == "succeeded"
     site.server.wait_for(lambda: not site.mounts(), "the unmounting")
-
-
-@pytest.fixture
-def patient_site(tmp_path: Path, s3: S3Server) -> Iterator[Site]:
-    """One that keeps idle mounts for longer than any test takes."""
-    site = Site(tmp_path, s3, idle_s=86400)
-    yield site
-    site.close()
-
-
-def test_a_server_that_stops_unmounts_what_no_job_needs(patient_site: Site, tmp_path: Path) -> None:
-    site = patient_site
-    for name in ("needed", "idle"):
-        site.create(name)
-    go, ticks = tmp_path / "go", tmp_path / "ticks"
-    job = site.submit(f"touch {ticks}; while [ ! -e {go} ]; do sleep 0.05; done; echo end > /data/end", "needed")
-    site.server.wait_for(ticks.exists, "that it runs")
-    other = site.submit("echo saved > /data/file", "idle")
-    assert site.ended(other)["status"] == "succeeded"
-    site.server.stop()
-    assert [Path(mount).name for mount in site.mounts()] == ["fs-root-needed"]
-    assert [path.name for path in (site.state / "mnt").iterdir()] == ["fs-root-needed"]
-    go.touch()
-    site.server = site.start()
-    assert site.ended(job)["status"] == "succeeded"
-    assert site.ended(site.submit("test $(cat /data/file) = saved", "idle"))["status"] == "succeeded"
 
 
 def test_a_read_only_filesystem_is_read_only(site: Site) -> None:

@@ -22,7 +22,13 @@ SAVED_AS = re.compile(r"[Ss]ave as `([\w.]+)`[^`]*(?:`[^`]*`[^`]*)?:\s*$")
 BEFORE = """\
 set -Eeumo pipefail
 trap 'echo "failed: $BASH_COMMAND"' ERR
-trap 'paddleflow fs umount mnt >/dev/null 2>&1 || true; kill $(jobs -p); wait' EXIT
+end() {
+    paddleflow fs umount mnt >/dev/null 2>&1 || true
+    kill $(jobs -p)
+    wait
+    umount -l ~/.local/state/paddleflow/mnt/* 2>/dev/null || true  # what jobs have used stays for the next server
+}
+trap end EXIT
 """
 WITHOUT_MOUNT = """
 echo hello > notes.txt

@@ -143,3 +143,5 @@ def test_the_demo_without_a_terminal(newcomer: Newcomer) -> None:
     )
     assert demo.returncode == 0, demo.stdout + demo.stderr
     assert "Traceback" not in demo.stdout + demo.stderr
+    if os.geteuid() == 0 and os.path.exists("/dev/fuse"):
+        assert "has taken over" in demo.stdout, demo.stdout

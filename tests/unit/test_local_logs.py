@@ -72,6 +72,16 @@ def test_a_log_is_read_while_it_is_written_and_its_middle_deleted(tmp_path: Path
     assert read_log(path, -len(line), 100).content == line
 
 
+def test_a_named_pipe_in_place_of_a_segment_blocks_nobody(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "log.4")
+    sink = LogSink(str(tmp_path / "log"), 8)
+    sink.write(b"0123")
+    sink.write(b"45")
+    sink.write(b"67")
+    sink.close()
+    assert (tmp_path / "log.6").read_bytes() == b"67"
+
+
 def test_a_named_pipe_in_place_of_the_log_does_not_block_its_reader(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "log")
     assert read_log(str(tmp_path / "log"), 0, 10).content == b""

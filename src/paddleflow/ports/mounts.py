@@ -49,6 +49,5 @@ class NodeMounts(Protocol):
         ...
 
     def close(self) -> None:
-        """Unmount those that no job needs, and forget the others: they stay mounted, because jobs go on without the
-        platform, and the next one finds both."""
+        """Forget them. They stay mounted: jobs go on without the platform, and the next one finds both."""
         ...

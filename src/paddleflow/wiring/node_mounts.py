@@ -6,7 +6,7 @@ import json
 import logging
 import threading
 import time
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -102,13 +102,6 @@ class MachineMounts:
         return not is_held(self._base, mount.path)
 
     def close(self) -> None:
-        with self._lock:
-            idle = [mount for mount in self._mounts.values() if mount.idle_since is not None]
-            for mount in idle:
-                if (mount.ending is None or mount.ending.done()) and is_held(self._base, mount.path):
-                    mount.ending = self._pool.submit(self._end, mount.path)
-            ending = [mount.ending for mount in idle if mount.ending is not None]
-        wait(ending, _RELEASED_WITHIN_S)
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _left_behind(self) -> set[FilesystemId]:
@@ -163,8 +156,7 @@ class MachineMounts:
             _log.warning("%s stays mounted: %s", path, error.message)
             return
         try:
-            with suppress(FileNotFoundError):
-                Path(path).rmdir()
+            Path(path).rmdir()
         except OSError as error:
             _log.warning("%s was unmounted and stays: %s", path, error.strerror)
 

@@ -7,7 +7,6 @@ import socket
 import sys
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +17,6 @@ from paddleflow.adapters.sql.store import SqlStore
 from paddleflow.adapters.system import SystemClock
 from paddleflow.domain.clusters import Node
 from paddleflow.domain.commands import SeedInstallation
-from paddleflow.domain.errors import PaddleFlowError
 from paddleflow.domain.ids import DEFAULT_CLUSTER, ClusterName, NodeName
 from paddleflow.domain.resources import CPU, GPU, MEMORY, Resources
 from paddleflow.domain.users import PLATFORM
@@ -123,9 +121,6 @@ class Platform:
             cluster: JobMounts(store=store, desk=self.mounts, mounts=mounts)
             for cluster, mounts in outside.mounts.items()
         }
-        self._mounters = [
-            Mounter(cluster=cluster, store=store, mounts=mounts) for cluster, mounts in job_mounts.items()
-        ]
         self._observers = [self._observer(cluster, runtime) for cluster, runtime in outside.runtimes.items()]
         self._reactors = [
             self._admit(rules),
@@ -141,7 +136,10 @@ class Platform:
                 ),
                 "runtime",
             ),
-            *(self._thread(mounter, "runtime") for mounter in self._mounters),
+            *(
+                self._thread(Mounter(cluster=cluster, store=store, mounts=mounts), "runtime")
+                for cluster, mounts in job_mounts.items()
+            ),
             self._thread(Timers(store=store, intake=self.intake, clock=clock), "timers"),
             run_thread,
             self._thread(Timekeeper(store=store, intake=self.intake, clock=clock, desk=self.pipelines), "timekeeper"),
@@ -208,9 +206,6 @@ class Platform:
             observer.stop()
         for runtime in self._outside.runtimes.values():
             runtime.close()
-        for mounter in self._mounters:
-            with suppress(PaddleFlowError):  # then the mounts of jobs that have just ended stay for the next server
-                mounter.resync()
         for mounts in self._outside.mounts.values():
             mounts.close()
         self._outside.store.close()

@@ -52,7 +52,8 @@ class LogSink:
         while self._tail and self._position - self._tail[0] + self._segment_bytes > self._tail_bytes:
             os.unlink(segment_path(self._path, self._tail.pop(0)))
         path = segment_path(self._path, self._position)
-        fd = os.open(path, _WRITE, _OPEN)
+        # A task that has put something there itself, such as a named pipe, must not make its supervisor wait.
+        fd = os.open(path, _WRITE | os.O_EXCL, _OPEN)
         try:
             written = os.write(fd, content[: self._segment_bytes])
         except OSError:
